@@ -1,12 +1,13 @@
 // Calls over frame connections: ids, deadlines, reconnects. Product code, and so simulated.
 //
-// A call's outcome is a response, the peer's Error, or kDeadlineExceeded / kConnectionLost: then the
-// request may or may not have been executed, and may still be executed later (a request on an old
+// A call's outcome is a response, the peer's Error, kUnavailable when there was nobody to connect to
+// (the request was not sent), or kDeadlineExceeded / kConnectionLost: then the request may or may not have been executed, and may still be executed later (a request on an old
 // connection can arrive after its retry on a new one). Callers retry with the same mutation id.
 #pragma once
 
 #include <google/protobuf/message.h>
 
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "common/base/error.h"
 #include "common/env/env.h"
 #include "common/env/one_shot.h"
+#include "common/env/sync.h"
 #include "proto/rpc.pb.h"
 
 namespace picket {
@@ -37,16 +39,17 @@ class Channel {
   ~Channel();
   Channel(const Channel&) = delete;
 
-  const Endpoint& endpoint() const { return to_; }
+  const Endpoint& endpoint() const;
 
-  // Sends and waits. `timeout` covers connecting too and travels with the request.
+  // Sends and waits. `timeout` covers connecting too and travels with the request. Ends with
+  // kConnectionLost when the channel is destroyed first.
   Task<Result<RpcReply>> Call(proto::Method method, std::string body, Payload payload, Nanos timeout);
 
   // Typed: serialises the request, parses the response (a response that does not parse is kCorrupt).
   // `payload_in`, when given, receives the response's payload.
   template <class Response>
   Task<Result<Response>> Call(proto::Method method, const google::protobuf::MessageLite& request, Nanos timeout) {
-    return CallTyped<Response>(this, method, request.SerializeAsString(), Payload(), timeout);
+    return CallTyped<Response>(state_, method, request.SerializeAsString(), Payload(), timeout);
   }
 
   // Makes sure that a connection exists.
@@ -61,26 +64,28 @@ class Channel {
  private:
   friend class PendingCall;
   class Connection;
+  struct State;
+  static Task<Result<RpcReply>> CallOn(std::shared_ptr<State> state, proto::Method method, std::string body,
+                                       Payload payload, Nanos timeout);
+  static Error DoesNotParse(const State& state);
   template <class Response>
-  static Task<Result<Response>> CallTyped(Channel* self, proto::Method method, std::string body, Payload payload,
-                                          Nanos timeout) {
-    auto reply = co_await self->Call(method, std::move(body), std::move(payload), timeout);
+  static Task<Result<Response>> CallTyped(std::shared_ptr<State> state, proto::Method method, std::string body,
+                                          Payload payload, Nanos timeout) {
+    auto reply = co_await CallOn(state, method, std::move(body), std::move(payload), timeout);
     if (!reply) co_return Fail(reply.error());
     Response response;
-    if (!response.ParseFromString(reply->body)) {
-      co_return Fail(Code::kCorrupt, "the response of " + self->to_.ToString() + " does not parse");
-    }
+    if (!response.ParseFromString(reply->body)) co_return Fail(DoesNotParse(*state));
     co_return response;
   }
 
-  Env& env_;
-  Endpoint to_;
-  std::shared_ptr<Connection> connection_;
-  struct Connecting;
-  std::shared_ptr<Connecting> connecting_;
+  const std::shared_ptr<State> state_;  // shared with the calls, which may outlive the channel
 };
 
 inline constexpr int kMaxTimeoutsInRow = 3;
+// Bytes queued for one peer, beyond which a call fails with kUnavailable instead of queueing more.
+inline constexpr size_t kMaxSendQueueBytes = 64 << 20;
+// What an RpcHeader may hold besides its body.
+inline constexpr size_t kRpcHeaderRoom = 64 << 10;
 
 class PendingCall {
  public:
@@ -97,7 +102,7 @@ class PendingCall {
   uint64_t id_ = 0;
 };
 
-// Channels by endpoint, made on demand; a bounded number (least recently used idle one goes).
+// Channels by endpoint, made on demand; a bounded number (the least recently used idle one goes).
 class ChannelPool {
  public:
   explicit ChannelPool(Env& env) : env_(env) {}
@@ -107,8 +112,12 @@ class ChannelPool {
  private:
   static constexpr size_t kMaxChannels = 4096;
   Env& env_;
-  std::map<Endpoint, std::shared_ptr<Channel>> channels_;
-  std::deque<Endpoint> order_;
+  struct Entry {
+    std::shared_ptr<Channel> channel;
+    std::list<Endpoint>::iterator place;
+  };
+  std::map<Endpoint, Entry> channels_;
+  std::list<Endpoint> by_use_;  // least recently used first
 };
 
 }  // namespace picket

@@ -1,4 +1,8 @@
 // Serves calls on one listener. Handlers are registered by method before Start.
+//
+// A request whose caller has given up before the work began is dropped unanswered. A frame that is not
+// a request closes its connection. Handlers run as tasks of the environment: they may use the objects
+// that registered them, which must live until its teardown (env.h).
 #pragma once
 
 #include <functional>
@@ -28,8 +32,8 @@ struct RpcRequest {
 class Responder {
  public:
   Responder() = default;
-  Responder(Responder&&) = default;
-  Responder& operator=(Responder&&) = default;
+  Responder(Responder&&) noexcept = default;
+  Responder& operator=(Responder&& other) noexcept;
   ~Responder();
   void Reply(Result<RpcReply> reply);
   template <class Response>
@@ -41,9 +45,10 @@ class Responder {
  private:
   friend class RpcServer;
   struct Conn;
-  std::weak_ptr<Conn> conn_;
+  void Drop();  // ends the request without an answer: its caller has given up
+  std::weak_ptr<Conn> conn_;  // empty: answered, moved from, or never armed
   uint64_t id_ = 0;
-  bool armed_ = false;
+  size_t bytes_ = 0;  // of the request
 };
 
 class RpcServer {
@@ -71,10 +76,13 @@ class RpcServer {
   // Stops accepting, closes every connection; handlers still running answer into the void.
   void Stop();
 
-  // Bounds, per connection: requests in flight and queued response bytes; a reader stops being read
-  // beyond them.
+  // Bounds, per connection: requests in flight, their bytes, and queued response bytes. Beyond them
+  // nothing more is read from the connection, so that the peer's sending stalls.
   static constexpr size_t kMaxInFlight = 1024;
+  static constexpr size_t kMaxInFlightBytes = 64 << 20;
   static constexpr size_t kMaxQueuedBytes = 16 << 20;
+  // Connections beyond it are closed at once.
+  static constexpr size_t kMaxConnections = 16384;
 
  private:
   template <class Request, class Response>
