@@ -1,0 +1,93 @@
+// The client as coroutines: names, files and what the cluster says of itself. The blocking library
+// (client/blocking) and the simulator's workloads stand on it. Runs on one Env's executor.
+//
+// Every operation has a deadline (FileSystemOptions::operation_timeout) and within it retries over
+// reconnects, restarts of the master and time-outs; a repeated mutation bears the same MutationId, so it
+// takes effect once. Errors are the master's own, or kUnavailable / kDeadlineExceeded with the address.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/core/file_reader.h"
+#include "client/core/file_writer.h"
+#include "common/base/error.h"
+#include "common/base/ids.h"
+#include "common/env/env.h"
+#include "proto/client_master.pb.h"
+
+namespace picket {
+
+class ChunkReader;
+class MasterClient;
+class SessionKeeper;
+
+struct FileSystemOptions {
+  Endpoint master;
+  ClientId id;                      // of this client's life, never used before; 0: drawn from Env
+  std::string user;                 // owner of what it creates, and whose trash it uses
+  std::string group;
+  Nanos connect_timeout = 4s;       // for the very first contact with the master
+  Nanos operation_timeout = 90s;    // for one operation; for a writer: without any progress
+};
+
+struct CreateFileOptions {
+  bool overwrite = false;           // the old content stays readable until Close swaps it
+  bool parents = false;             // make missing directories
+  uint32_t mode = 0644;
+  uint32_t replication = 0;         // 0: the cluster's default
+  uint64_t chunk_size = 0;          // 0: the cluster's default
+  int64_t mtime_ns = 0;             // 0: now, at close
+  bool sync = true;                 // seals are durable on every replica before Close returns
+};
+
+class FileSystem {
+ public:
+  FileSystem(Env& env, FileSystemOptions options);
+  ~FileSystem();
+  FileSystem(const FileSystem&) = delete;
+
+  ClientId id() const { return options_.id; }
+  const FileSystemOptions& options() const { return options_; }
+
+  // First contact. kUnavailable within connect_timeout when nobody answers; every other operation
+  // makes it by itself when it has not happened yet.
+  Task<Status> Connect();
+
+  Task<Result<proto::FileStatus>> Stat(std::string path);
+  // One page, sorted by name, after `start_after`; limit 0: the server's page size.
+  Task<Result<proto::ListResponse>> List(std::string path, std::string start_after, uint32_t limit);
+  Task<Result<proto::FileStatus>> Mkdir(std::string path, bool parents, uint32_t mode);
+  Task<Status> Rename(std::string from, std::string to, bool overwrite);
+  // Returns the path in the trash, "" with skip_trash. only_inode: see DeleteRequest.
+  Task<Result<std::string>> Remove(std::string path, bool recursive, bool skip_trash, InodeId only_inode = {});
+  Task<Result<proto::FileStatus>> SetMode(std::string path, uint32_t mode);
+  // An empty owner or group is left as it is.
+  Task<Result<proto::FileStatus>> SetOwner(std::string path, std::string owner, std::string group);
+  Task<Result<proto::FileStatus>> SetTime(std::string path, int64_t mtime_ns);
+  Task<Result<proto::SummaryResponse>> Summary(std::string path);
+
+  // A new file under its write session, which is renewed until the writer ends.
+  Task<Result<std::unique_ptr<FileWriter>>> Create(std::string path, CreateFileOptions options);
+  Task<Result<std::unique_ptr<FileReader>>> Open(std::string path);
+
+  // Every chunk of a file, uncounted replicas too, for display.
+  Task<Result<std::vector<proto::ChunkLocation>>> Chunks(std::string path);
+  Task<Result<proto::DescribeChunkResponse>> DescribeChunk(ChunkId chunk);
+  Task<Result<proto::ClusterReportResponse>> Report();
+
+ private:
+  Task<Result<proto::FileStatus>> SetAttributes(proto::SetAttributesRequest request);
+  Mono Deadline() { return env_.Now() + options_.operation_timeout; }
+
+  Env& env_;
+  FileSystemOptions options_;
+  std::shared_ptr<MasterClient> master_;
+  std::shared_ptr<SessionKeeper> sessions_;
+  std::shared_ptr<ChunkReader> chunks_;
+};
+
+}  // namespace picket
