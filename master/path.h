@@ -1,0 +1,46 @@
+// Absolute paths: parsed once at the edge, then a list of checked names. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+
+namespace picket {
+
+inline constexpr size_t kMaxNameBytes = 255;
+inline constexpr size_t kMaxPathBytes = 8192;
+inline constexpr size_t kMaxPathDepth = 1024;
+
+// One name: 1 to 255 bytes of valid UTF-8 without '/' and NUL, not "." or "..". kInvalidArgument.
+// Control characters are allowed: who prints a name on a terminal escapes it.
+Status CheckName(std::string_view name);
+
+// True for well-formed UTF-8 (no overlong forms, no surrogates, at most U+10FFFF).
+bool IsUtf8(std::string_view text);
+
+// `text` in single quotes for a one-line message: control characters and bytes that are not UTF-8
+// as \xNN, cut after 300 bytes.
+std::string Quoted(std::string_view text);
+
+class Path {
+ public:
+  // Accepts "/", "/a/b", and normalises "//a///b/" to "/a/b". kInvalidArgument names what is wrong.
+  static Result<Path> Parse(std::string_view text);
+
+  bool is_root() const { return names_.empty(); }
+  const std::vector<std::string>& names() const { return names_; }
+  std::string_view name() const { return names_.empty() ? std::string_view() : names_.back(); }
+  Path Parent() const;  // the root's is the root
+  // True for the path itself and everything below it.
+  bool IsWithin(const Path& ancestor) const;
+  std::string ToString() const;  // "/a/b"
+  std::string Quoted() const { return picket::Quoted(ToString()); }
+  bool operator==(const Path&) const = default;
+
+ private:
+  std::vector<std::string> names_;
+};
+
+}  // namespace picket
