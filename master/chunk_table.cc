@@ -4,31 +4,11 @@
 #include <limits>
 
 #include "common/base/check.h"
-#include "common/base/coding.h"
+#include "common/base/ids.h"
+#include "master/keys.h"
 
 namespace picket {
 namespace {
-
-constexpr std::string_view kChunks = "chunk/";
-constexpr std::string_view kPlaces = "file_chunk/";
-constexpr std::string_view kGarbage = "garbage/";
-
-std::string IdKey(std::string_view family, uint64_t id) {
-  std::string key(family);
-  PutBigEndian64(&key, id);
-  return key;
-}
-
-std::string PlaceKey(uint64_t inode, uint64_t index) {
-  std::string key = IdKey(kPlaces, inode);
-  PutBigEndian64(&key, index);
-  return key;
-}
-
-// The key that sorts directly before `id`'s: "start after" it yields id itself first. "" when id is the first.
-std::string Before(std::string_view family, uint64_t id) { return id == 0 ? std::string() : IdKey(family, id - 1); }
-
-uint64_t LastNumber(std::string_view key) { return LoadBigEndian64(key.data() + key.size() - 8); }
 
 Error Dangling(uint64_t inode, uint64_t index) {
   return Error(Code::kCorrupt, "the place " + std::to_string(index) + " of inode " + ToHex(inode) +
@@ -47,14 +27,14 @@ Version ChunkTable::NextVersion(const record::Chunk& record) const {
 }
 
 Result<std::optional<record::Chunk>> ChunkTable::Get(ChunkId id) const {
-  return store_.GetAs<record::Chunk>(IdKey(kChunks, id.value));
+  return store_.GetAs<record::Chunk>(keys::Chunk(id));
 }
 
 Result<std::optional<ChunkRow>> ChunkTable::At(InodeId inode, uint64_t index) const {
-  auto place = store_.Get(PlaceKey(inode.value, index));
+  auto place = store_.Get(keys::FileChunk(inode, index));
   if (!place) return Fail(place.error());
   if (!*place) return std::optional<ChunkRow>();
-  const ChunkId id(LastNumber(**place));
+  const ChunkId id(keys::DecodeU64(**place));
   auto record = Get(id);
   if (!record) return Fail(record.error());
   if (!*record) return Fail(Dangling(inode.value, index));
@@ -62,28 +42,28 @@ Result<std::optional<ChunkRow>> ChunkTable::At(InodeId inode, uint64_t index) co
 }
 
 Result<std::vector<ChunkRow>> ChunkTable::OfFile(InodeId inode, uint64_t first_index, size_t limit) const {
-  const std::string prefix = IdKey(kPlaces, inode.value);
-  auto places = store_.Scan(prefix, first_index == 0 ? std::string() : PlaceKey(inode.value, first_index - 1), limit);
+  const std::string before = first_index == 0 ? std::string() : keys::FileChunk(inode, first_index - 1);
+  auto places = store_.Scan(keys::FileChunks(inode), before, limit);
   if (!places) return Fail(places.error());
   std::vector<ChunkRow> chunks;
   chunks.reserve(places->size());
   for (const MetaRow& place : *places) {
-    const ChunkId id(LastNumber(place.value));
+    const ChunkId id(keys::DecodeU64(place.value));
     auto record = Get(id);
     if (!record) return Fail(record.error());
-    if (!*record) return Fail(Dangling(inode.value, LastNumber(place.key)));
+    if (!*record) return Fail(Dangling(inode.value, keys::LastNumber(place.key)));
     chunks.push_back(ChunkRow{id, std::move(**record)});
   }
   return chunks;
 }
 
 Result<std::vector<ChunkRow>> ChunkTable::Scan(ChunkId after, size_t limit) const {
-  auto rows = store_.Scan(kChunks, Before(kChunks, after.value + 1), limit);
+  auto rows = store_.Scan(keys::kChunks, keys::Chunk(after), limit);
   if (!rows) return Fail(rows.error());
   std::vector<ChunkRow> chunks;
   chunks.reserve(rows->size());
   for (const MetaRow& row : *rows) {
-    ChunkRow chunk{ChunkId(LastNumber(row.key)), {}};
+    ChunkRow chunk{ChunkId(keys::LastNumber(row.key)), {}};
     if (!chunk.record.ParseFromString(row.value)) {
       return Fail(Code::kCorrupt, "the record of chunk " + ToString(chunk.id) + " does not parse");
     }
@@ -93,12 +73,12 @@ Result<std::vector<ChunkRow>> ChunkTable::Scan(ChunkId after, size_t limit) cons
 }
 
 Result<std::vector<ChunkRow>> ChunkTable::Garbage(ChunkId after, size_t limit) const {
-  auto rows = store_.Scan(kGarbage, Before(kGarbage, after.value + 1), limit);
+  auto rows = store_.Scan(keys::kGarbage, keys::Garbage(after), limit);
   if (!rows) return Fail(rows.error());
   std::vector<ChunkRow> chunks;
   chunks.reserve(rows->size());
   for (const MetaRow& row : *rows) {
-    const ChunkId id(LastNumber(row.key));
+    const ChunkId id(keys::LastNumber(row.key));
     auto record = Get(id);
     if (!record) return Fail(record.error());
     if (!*record) return Fail(Code::kCorrupt, "the garbage chunk " + ToString(id) + " has no record");
@@ -109,23 +89,21 @@ Result<std::vector<ChunkRow>> ChunkTable::Garbage(ChunkId after, size_t limit) c
 
 void ChunkTable::Put(Batch* batch, ChunkId id, const record::Chunk& record) const {
   PICKET_CHECK(record.inode() != 0 && record.minted() >= record.current());
-  std::string place;
-  PutBigEndian64(&place, id.value);
-  batch->Put(IdKey(kChunks, id.value), record);
-  batch->Put(PlaceKey(record.inode(), record.index()), std::move(place));
+  batch->Put(keys::Chunk(id), record);
+  batch->Put(keys::FileChunk(InodeId(record.inode()), record.index()), keys::EncodeU64(id.value));
 }
 
 void ChunkTable::TurnToGarbage(Batch* batch, ChunkId id, record::Chunk record) const {
-  if (record.inode() != 0) batch->Remove(PlaceKey(record.inode(), record.index()));
+  if (record.inode() != 0) batch->Remove(keys::FileChunk(InodeId(record.inode()), record.index()));
   record.set_inode(0);
   record.clear_members();
-  batch->Put(IdKey(kChunks, id.value), record);
-  batch->Put(IdKey(kGarbage, id.value), std::string());
+  batch->Put(keys::Chunk(id), record);
+  batch->Put(keys::Garbage(id), std::string());
 }
 
 void ChunkTable::Forget(Batch* batch, ChunkId id) const {
-  batch->Remove(IdKey(kChunks, id.value));
-  batch->Remove(IdKey(kGarbage, id.value));
+  batch->Remove(keys::Chunk(id));
+  batch->Remove(keys::Garbage(id));
 }
 
 }  // namespace picket

@@ -1,9 +1,6 @@
-// The chunk records: what the master durably knows of each chunk (records.proto Chunk), in three row
-// families over the metadata store.
-//
-//   chunk/<id>                 the record
-//   file_chunk/<inode><index>  the chunk's id; only while it belongs to a file
-//   garbage/<id>               empty; only while its replicas wait to be deleted
+// The chunk records: what the master durably knows of each chunk (records.proto Chunk), in three tables
+// (keys.h): the records, the places in files (only while a chunk belongs to one), and the garbage (only
+// while replicas wait to be deleted).
 //
 // 1. A chunk is open (members, no length), sealed (length and digest, no members) or garbage
 //    (inode 0, neither members nor a place in a file). Garbage never becomes anything else.
