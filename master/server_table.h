@@ -1,0 +1,83 @@
+// The chunkservers that have registered with this master process. Soft state: a new process learns them
+// anew from their registrations, within a heartbeat or two.
+// Runs on the master's executor.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/env/env.h"
+#include "common/env/sync.h"
+#include "proto/chunkserver_master.pb.h"
+
+namespace picket {
+
+enum class Liveness {
+  kLive,
+  kSuspect,  // silent for suspect_ms: no new replicas
+  kDead,     // silent for dead_ms: its replicas count as lost
+};
+std::string_view LivenessName(Liveness liveness);
+
+struct Server {
+  ServerId id;
+  Incarnation incarnation;
+  uint64_t session = 0;   // of its registration; a new one each time
+  Endpoint endpoint;      // as advertised
+  std::string rack;
+  std::string software;
+  uint32_t epoch_mark = 0;  // the newest epoch it has seen, before this registration
+  proto::Space space;
+  Mono heard;             // last registration, report or heartbeat
+  bool reported = false;  // all replicas, in this session
+  uint64_t next_page = 0;
+  uint32_t recent_creations = 0;
+};
+
+class ServerTable {
+ public:
+  struct Options {
+    Nanos suspect_after;
+    Nanos dead_after;
+  };
+  ServerTable(Env& env, Options options) : env_(env), options_(options), changed_(env) {}
+
+  // Sets the server's row, with a new session number (never reused within this process).
+  Server& Register(Server server);
+  // Null: not registered.
+  Server* Find(ServerId id);
+  const Server* Find(ServerId id) const;
+  // The same, only for the session of its present registration.
+  Server* FindSession(ServerId id, uint64_t session);
+  const std::map<ServerId, Server>& all() const { return servers_; }
+
+  Liveness LivenessOf(const Server& server) const;
+  // Not registered counts as dead.
+  Liveness LivenessOf(ServerId id) const;
+  // Registered, and not dead, with that incarnation.
+  bool IsUp(ServerId id, Incarnation incarnation) const;
+  size_t live_count() const;
+
+  // A heartbeat: it lives; what was created lately counts less.
+  void Heard(Server* server, const proto::Space& space);
+  void NoteCreation(ServerId id);
+
+  // Somebody registered.
+  Signal& changed() { return changed_; }
+
+  static constexpr size_t kMaxServers = 4096;
+  bool full() const { return servers_.size() >= kMaxServers; }
+
+ private:
+  Env& env_;
+  const Options options_;
+  std::map<ServerId, Server> servers_;
+  uint64_t last_session_ = 0;
+  Signal changed_;
+};
+
+}  // namespace picket
