@@ -2,6 +2,7 @@
 // across master restarts too (HDFS-3031). The answer is a row of the very batch that did the work.
 #pragma once
 
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -39,19 +40,41 @@ class AnswerTable {
     InFlight guard;                     // else: go on, holding this
   };
   // Waits while the same mutation is in progress. kInvalidArgument without a client id or sequence,
-  // kConflict when that sequence was another method.
+  // kConflict when that sequence was another method, kDedupWindowExceeded when the client said that it
+  // has the answer (a request that arrives after its retry), the error when the mutation was refused.
   Task<Result<Admission>> Admit(proto::MutationId mutation, proto::Method method);
   // Adds the answer's row to the batch that does the mutation, and drops rows below first_unacked.
   void Remember(Batch* batch, const proto::MutationId& mutation, proto::Method method, std::string response);
 
+  // Keeps a final refusal, in memory: a duplicate that arrives later on an old connection must not
+  // succeed after the client was told no. (An old connection does not outlive this process.)
+  void Refuse(const proto::MutationId& mutation, const Error& error);
+
+  // Runs for ever: forgets the answers of clients from which nothing came for kKeepNanos.
+  Task<> SweepLoop();
+  // One pass; durable on return.
+  Task<Status> Sweep();
+
   static constexpr size_t kMaxAnswersPerClient = 1024;
+  static constexpr size_t kMaxClientsInMemory = 65536;
+  static constexpr int64_t kKeepNanos = int64_t{24} * 3600 * 1'000'000'000;
 
  private:
+  // What is known of a client in this process, beside its rows.
+  struct Client {
+    uint64_t first_unacked = 0;
+    std::map<uint64_t, Error> refused;  // by sequence
+    std::list<uint64_t>::iterator recent;
+  };
+  Client& Seen(const proto::MutationId& mutation);
+  Result<uint64_t> Mark(uint64_t client);
   void Leave(uint64_t client, uint64_t sequence);
   Env& env_;
   MetaStore& store_;
   Signal done_;
   std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<int>> in_flight_;
+  std::map<uint64_t, Client> clients_;
+  std::list<uint64_t> recent_;  // clients, the most recent first
 };
 
 }  // namespace picket

@@ -63,6 +63,8 @@ class MetaStore {
   // The revision of the newest staged batch, and what the next one will get.
   uint64_t revision() const;
   uint64_t next_revision() const { return revision() + 1; }
+  // Of the newest durable batch: what may be told to servers that remember it (F12).
+  uint64_t durable_revision() const;
   // True after a failed commit; with the cause.
   bool failed() const;
 

@@ -74,16 +74,15 @@ class Namespace {
 
   // Writes a changed inode: mod_revision becomes the batch's revision.
   void PutInode(Batch* batch, InodeId id, record::Inode inode) const;
-  // A new inode that is not linked yet: the caller links or puts it. kUnavailable when this epoch's
-  // numbers are used up.
-  Result<Entry> NewInode(Batch* batch, uint32_t type, const Ownership& as);
+  // A new inode that is not linked yet: the caller links or puts it, and stages the batch.
+  Entry NewInode(Batch* batch, uint32_t type, const Ownership& as);
   void RemoveInode(Batch* batch, InodeId id);
   // Links an unlinked inode and writes both rows; does not touch the directory.
   void Link(Batch* batch, InodeId parent, std::string_view name, Entry* entry) const;
   // Removes the directory entry; entry->inode becomes nameless and is not written.
   void Unlink(Batch* batch, Entry* entry) const;
-  // The directory's mtime becomes now.
-  Status Touch(Batch* batch, InodeId directory) const;
+  // The directory's mtime becomes now. `directory` is as this batch leaves it so far.
+  void Touch(Batch* batch, Entry* directory) const;
 
  private:
   Env& env_;

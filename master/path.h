@@ -28,6 +28,12 @@ class Path {
  public:
   // Accepts "/", "/a/b", and normalises "//a///b/" to "/a/b". kInvalidArgument names what is wrong.
   static Result<Path> Parse(std::string_view text);
+  // REQUIRES: every name passes CheckName.
+  static Path Join(std::vector<std::string> names) {
+    Path path;
+    path.names_ = std::move(names);
+    return path;
+  }
 
   bool is_root() const { return names_.empty(); }
   const std::vector<std::string>& names() const { return names_; }

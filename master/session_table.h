@@ -44,8 +44,8 @@ class SessionTable {
   size_t open_count() const { return sessions_.size(); }
 
   // A session of a new generation, into `batch`; the caller stores the generation in the inode in the
-  // same batch. REQUIRES: none is open. kUnavailable when this epoch's numbers are used up.
-  Result<Session> Open(Batch* batch, InodeId inode, ClientId holder);
+  // same batch, and stages it. REQUIRES: none is open.
+  Session Open(Batch* batch, InodeId inode, ClientId holder);
   // Ends the session, if any.
   void Drop(Batch* batch, InodeId inode);
 

@@ -1,0 +1,355 @@
+#include "master/file_service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "common/base/mutation.h"
+
+namespace picket {
+namespace {
+
+Status CheckMode(uint32_t mode) {
+  if (mode <= FileService::kMaxMode) return {};
+  return Fail(Code::kInvalidArgument, fmt::format("the mode {:o} is not made of permission bits", mode));
+}
+
+// Owner and group are names of the file system they came from; kept, not judged.
+Status CheckOwner(std::string_view what, std::string_view name) {
+  if (name.size() <= kMaxNameBytes) return {};
+  return Fail(Code::kInvalidArgument,
+              fmt::format("the {} has {} bytes; the limit is {}", what, name.size(), kMaxNameBytes));
+}
+
+Status CheckOwnership(const Namespace::Ownership& as) {
+  PICKET_TRY(CheckMode(as.mode));
+  PICKET_TRY(CheckOwner("owner", as.owner));
+  return CheckOwner("group", as.group);
+}
+
+Status CheckOutsideTrash(const Path& path) {
+  if (!Trash::Contains(path)) return {};
+  return Fail(Error(Code::kInvalidArgument, fmt::format("{} is in the trash, where only a delete puts things",
+                                                        path.Quoted()))
+                  .WithNextStep("choose a path outside /.Trash"));
+}
+
+}  // namespace
+
+FileService::FileService(Env& env, MetaStore& store, const Serving& serving, AnswerTable& answers, Namespace& names,
+                         SessionTable& sessions, OpenFiles& files, PurgeQueue& purge, Trash& trash, Options options)
+    : env_(env),
+      store_(store),
+      serving_(serving),
+      answers_(answers),
+      names_(names),
+      sessions_(sessions),
+      files_(files),
+      purge_(purge),
+      trash_(trash),
+      options_(std::move(options)) {}
+
+void FileService::Register(RpcServer* server) {
+  HandleChange(server, proto::MKDIR, &FileService::Mkdir);
+  HandleChange(server, proto::CREATE, &FileService::Create);
+  HandleChange(server, proto::RENAME, &FileService::Rename);
+  HandleChange(server, proto::DELETE, &FileService::Delete);
+  HandleChange(server, proto::SET_ATTRIBUTES, &FileService::SetAttributes);
+  HandleChange(server, proto::CLOSE, &FileService::Close);
+  HandleChange(server, proto::ABANDON, &FileService::Abandon);
+  HandleRead(server, proto::STAT, &FileService::Stat);
+  HandleRead(server, proto::LIST, &FileService::List);
+  HandleRead(server, proto::RENEW, &FileService::Renew);
+  server->Handle<proto::SummaryRequest, proto::SummaryResponse>(
+      proto::SUMMARY,
+      [this](proto::SummaryRequest request, Mono deadline) { return Summary(std::move(request), deadline); });
+}
+
+template <class Request, class Response>
+void FileService::HandleChange(RpcServer* server, proto::Method method, Change<Request, Response> change) {
+  server->Handle<Request, Response>(method, [this, method, change](Request request, Mono) {
+    return Run<Request, Response>(std::move(request), method, change);
+  });
+}
+
+template <class Request, class Response>
+Task<Result<Response>> FileService::Run(Request request, proto::Method method, Change<Request, Response> change) {
+  PICKET_CO_TRY(serving_.Check());
+  auto admitted = co_await answers_.Admit(request.mutation(), method);
+  if (!admitted) co_return Fail(admitted.error());
+  Response response;
+  if (admitted->answer) {
+    if (response.ParseFromString(*admitted->answer)) co_return response;
+    co_return Fail(Code::kCorrupt, "the remembered answer does not parse");
+  }
+  // From here to Stage without a co_await: what is read is what is changed.
+  Batch batch;
+  auto changed = (this->*change)(request, &batch);
+  if (!changed) {
+    answers_.Refuse(request.mutation(), changed.error());
+    PICKET_CO_TRY(co_await store_.ReadBarrier());
+    co_return Fail(changed.error());
+  }
+  response = std::move(*changed);
+  response.set_revision(store_.next_revision());
+  answers_.Remember(&batch, request.mutation(), method, response.SerializeAsString());
+  auto committed = co_await store_.Commit(std::move(batch));
+  if (!committed) co_return Fail(committed.error());
+  co_return response;
+}
+
+template <class Request, class Response>
+void FileService::HandleRead(RpcServer* server, proto::Method method,
+                             Result<Response> (FileService::*read)(const Request&)) {
+  server->Handle<Request, Response>(
+      method, [this, read](Request request, Mono) { return RunRead<Request, Response>(std::move(request), read); });
+}
+
+template <class Request, class Response>
+Task<Result<Response>> FileService::RunRead(Request request, Result<Response> (FileService::*read)(const Request&)) {
+  auto response = (this->*read)(request);
+  if (response) response->set_revision(store_.revision());
+  PICKET_CO_TRY(co_await store_.ReadBarrier());
+  co_return response;
+}
+
+Result<proto::MkdirResponse> FileService::Mkdir(const proto::MkdirRequest& request, Batch* batch) {
+  auto path = Path::Parse(request.path());
+  if (!path) return Fail(path.error());
+  PICKET_TRY(CheckOutsideTrash(*path));
+  const Namespace::Ownership as{request.owner(), request.group(), request.mode()};
+  PICKET_TRY(CheckOwnership(as));
+  auto made = names_.MakeDirectory(batch, *path, request.parents(), as);
+  if (!made) return Fail(made.error());
+  proto::MkdirResponse response;
+  *response.mutable_status() = StatusOf(*made);
+  return response;
+}
+
+Result<proto::CreateResponse> FileService::Create(const proto::CreateRequest& request, Batch* batch) {
+  auto path = Path::Parse(request.path());
+  if (!path) return Fail(path.error());
+  PICKET_TRY(CheckOutsideTrash(*path));
+  OpenFiles::CreateSpec spec;
+  spec.path = std::move(*path);
+  spec.overwrite = request.overwrite();
+  spec.parents = request.parents();
+  spec.as = Namespace::Ownership{request.owner(), request.group(), request.mode()};
+  PICKET_TRY(CheckOwnership(spec.as));
+  spec.replication = request.replication() != 0 ? request.replication() : options_.default_replication;
+  if (spec.replication > kMaxReplication) {
+    return Fail(Code::kInvalidArgument,
+                fmt::format("the replication {} is not between 1 and {}", spec.replication, kMaxReplication));
+  }
+  spec.chunk_size = request.chunk_size() != 0 ? request.chunk_size() : options_.default_chunk_size;
+  if (!std::has_single_bit(spec.chunk_size) || spec.chunk_size < kMinChunkSize || spec.chunk_size > kMaxChunkSize) {
+    return Fail(Code::kInvalidArgument,
+                fmt::format("the chunk size {} is not a power of two from {} to {}", spec.chunk_size, kMinChunkSize,
+                            kMaxChunkSize));
+  }
+  if (request.holder() == 0) return Fail(Code::kInvalidArgument, "a write session needs a holder");
+  spec.holder = ClientId(request.holder());
+  spec.mtime_ns = request.mtime_ns();
+  auto created = files_.Create(batch, spec);
+  if (!created) return Fail(created.error());
+  proto::CreateResponse response;
+  *response.mutable_status() = StatusOf(created->entry);
+  response.set_generation(created->session.generation.value);
+  response.set_soft_limit_ms(sessions_.options().soft_limit_ms);
+  response.set_live_servers(options_.live_servers ? options_.live_servers() : 0);
+  response.set_min_write_replicas(std::min(spec.replication, options_.min_write_replicas));
+  return response;
+}
+
+Result<proto::RenameResponse> FileService::Rename(const proto::RenameRequest& request, Batch* batch) {
+  auto from = Path::Parse(request.from());
+  if (!from) return Fail(from.error());
+  auto to = Path::Parse(request.to());
+  if (!to) return Fail(to.error());
+  PICKET_TRY(CheckOutsideTrash(*to));
+  if (Trash::Contains(*from) && from->names().size() <= 2) {
+    return Fail(Code::kInvalidArgument, fmt::format("{} belongs to the trash itself and cannot be moved", from->Quoted()));
+  }
+  auto renamed = names_.Rename(batch, *from, *to, request.overwrite());
+  if (!renamed) return Fail(renamed.error());
+  trash_.Restored(batch, &renamed->entry);
+  if (renamed->replaced) purge_.Add(batch, std::move(*renamed->replaced));
+  return proto::RenameResponse();
+}
+
+Result<proto::DeleteResponse> FileService::Delete(const proto::DeleteRequest& request, Batch* batch) {
+  auto path = Path::Parse(request.path());
+  if (!path) return Fail(path.error());
+  if (path->is_root()) return Fail(Code::kInvalidArgument, "the root directory cannot be deleted");
+  auto entry = names_.Resolve(*path);
+  if (!entry) return Fail(entry.error());
+  if (request.only_inode() != 0 && request.only_inode() != entry->id.value) {
+    return Fail(Error(Code::kConflict, fmt::format("{} is inode {} by now, not {}", path->Quoted(), ToString(entry->id),
+                                                   ToHex(request.only_inode())))
+                    .WithTokens(request.only_inode(), entry->id.value));
+  }
+  if (entry->is_directory() && !request.recursive()) {
+    auto empty = names_.IsEmpty(entry->id);
+    if (!empty) return Fail(empty.error());
+    if (!*empty) {
+      return Fail(Error(Code::kNotEmpty, fmt::format("the directory {} is not empty", path->Quoted()))
+                      .WithNextStep("delete it with everything in it (rm -r)"));
+    }
+  }
+  proto::DeleteResponse response;
+  if (request.skip_trash() || Trash::Contains(*path)) {
+    auto directory = names_.Get(InodeId(entry->inode.parent()));
+    if (!directory) return Fail(directory.error());
+    names_.Touch(batch, &*directory);
+    purge_.Add(batch, std::move(*entry));
+    return response;
+  }
+  const std::string user = request.user().empty() ? "nobody" : request.user();
+  PICKET_TRY(CheckName(user));
+  auto trashed = trash_.Move(batch, std::move(*entry), user);
+  if (!trashed) return Fail(trashed.error());
+  response.set_trash_path(trashed->ToString());
+  return response;
+}
+
+Result<proto::SetAttributesResponse> FileService::SetAttributes(const proto::SetAttributesRequest& request,
+                                                                Batch* batch) {
+  auto path = Path::Parse(request.path());
+  if (!path) return Fail(path.error());
+  if (request.has_mode()) PICKET_TRY(CheckMode(request.mode()));
+  if (request.has_owner()) PICKET_TRY(CheckOwner("owner", request.owner()));
+  if (request.has_group()) PICKET_TRY(CheckOwner("group", request.group()));
+  auto entry = names_.Resolve(*path);
+  if (!entry) return Fail(entry.error());
+  record::Inode& inode = entry->inode;
+  if (request.has_mode()) inode.set_mode(request.mode());
+  if (request.has_owner()) inode.set_owner(request.owner());
+  if (request.has_group()) inode.set_group(request.group());
+  if (request.has_mtime_ns()) inode.set_mtime_ns(request.mtime_ns());
+  names_.PutInode(batch, entry->id, inode);
+  inode.set_mod_revision(store_.next_revision());
+  proto::SetAttributesResponse response;
+  *response.mutable_status() = StatusOf(*entry);
+  return response;
+}
+
+Result<proto::CloseResponse> FileService::Close(const proto::CloseRequest& request, Batch* batch) {
+  const InodeId id(request.inode());
+  PICKET_TRY(sessions_.CheckWriter(id, Generation(request.generation()), ClientId(request.holder())));
+  auto entry = names_.Get(id);
+  if (!entry) return Fail(entry.error());
+  PICKET_TRY(files_.CheckAllSealed(*entry));
+  auto closed = files_.Close(batch, std::move(*entry), request.mtime_ns());
+  if (!closed) return Fail(closed.error());
+  proto::CloseResponse response;
+  *response.mutable_status() = StatusOf(*closed);
+  return response;
+}
+
+Result<proto::AbandonResponse> FileService::Abandon(const proto::AbandonRequest& request, Batch* batch) {
+  PICKET_TRY(files_.Abandon(batch, InodeId(request.inode()), Generation(request.generation()),
+                            ClientId(request.holder())));
+  return proto::AbandonResponse();
+}
+
+Result<proto::StatResponse> FileService::Stat(const proto::StatRequest& request) {
+  auto path = Path::Parse(request.path());
+  if (!path) return Fail(path.error());
+  auto entry = names_.Resolve(*path);
+  if (!entry) return Fail(entry.error());
+  proto::StatResponse response;
+  *response.mutable_status() = StatusOf(*entry);
+  return response;
+}
+
+Result<proto::ListResponse> FileService::List(const proto::ListRequest& request) {
+  auto path = Path::Parse(request.path());
+  if (!path) return Fail(path.error());
+  auto entry = names_.Resolve(*path);
+  if (!entry) return Fail(entry.error());
+  proto::ListResponse response;
+  if (entry->is_file()) {
+    response.set_is_file(true);
+    *response.add_entries() = StatusOf(*entry);
+    return response;
+  }
+  const size_t limit = request.limit() == 0 ? kListPage : std::min<size_t>(request.limit(), kListPage);
+  auto entries = names_.List(entry->id, request.start_after(), limit + 1);
+  if (!entries) return Fail(entries.error());
+  response.set_more(entries->size() > limit);
+  if (response.more()) entries->resize(limit);
+  for (const Entry& child : *entries) *response.add_entries() = StatusOf(child);
+  return response;
+}
+
+Result<proto::RenewResponse> FileService::Renew(const proto::RenewRequest& request) {
+  const ClientId holder(request.holder());
+  proto::RenewResponse response;
+  for (const auto& session : request.sessions()) {
+    const InodeId inode(session.inode());
+    if (!sessions_.Renew(inode, Generation(session.generation()), holder)) response.add_lost_inodes(inode.value);
+  }
+  return response;
+}
+
+// Depth first, a page of a directory at a time; what is moved while it runs may be counted twice or not.
+Task<Result<proto::SummaryResponse>> FileService::Summary(proto::SummaryRequest request, Mono deadline) {
+  struct Level {
+    InodeId directory;
+    std::vector<Entry> page;
+    std::string last;  // name that the page ends with
+    size_t next = 0;
+    bool more = true;
+  };
+  auto path = Path::Parse(request.path());
+  if (!path) co_return Fail(path.error());
+  auto top = names_.Resolve(*path);
+  uint64_t seen = store_.revision();
+  if (!top) {
+    PICKET_CO_TRY(co_await store_.Durable(seen));
+    co_return Fail(top.error());
+  }
+  proto::SummaryResponse sum;
+  std::vector<Level> levels;
+  const auto count = [&sum, &levels](const Entry& entry) {
+    if (entry.is_file()) {
+      sum.set_files(sum.files() + 1);
+      sum.set_bytes(sum.bytes() + entry.inode.length());
+      sum.set_bytes_with_replicas(sum.bytes_with_replicas() + entry.inode.length() * entry.inode.replication());
+    } else {
+      sum.set_directories(sum.directories() + 1);
+      levels.push_back(Level{entry.id, {}, {}, 0, true});
+    }
+  };
+  count(*top);
+  while (!levels.empty()) {
+    Level& level = levels.back();
+    if (level.next < level.page.size()) {
+      const Entry entry = std::move(level.page[level.next++]);
+      count(entry);  // may add a level: `level` is not used after it
+      continue;
+    }
+    if (!level.more) {
+      levels.pop_back();
+      continue;
+    }
+    if (env_.Now() >= deadline) {
+      co_return Fail(Code::kDeadlineExceeded, fmt::format("counting {} takes longer than the caller waits", path->Quoted()));
+    }
+    auto page = names_.List(level.directory, level.last, kSummaryStep);
+    if (!page) co_return Fail(page.error());
+    seen = std::max(seen, store_.revision());
+    level.more = page->size() == kSummaryStep;
+    if (level.more) level.last = page->back().inode.name();
+    level.page = std::move(*page);
+    level.next = 0;
+    co_await env_.Sleep(Nanos(0));
+  }
+  sum.set_revision(seen);
+  PICKET_CO_TRY(co_await store_.Durable(seen));
+  co_return sum;
+}
+
+}  // namespace picket
