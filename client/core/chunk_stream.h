@@ -1,0 +1,79 @@
+// One chunk at one version, as its writer sees it: packets to the primary in serial order, cumulative
+// acknowledgements, the seal. A stream that broke stays broken; the next version gets a new one.
+//
+// 1. end() is what was put on the wire, acked() <= end() what every member of the set has applied.
+// 2. An acknowledgement of serial n covers all before it: a replica applies n+1 only.
+// Runs on one executor. The tasks it spawns keep it alive and end after Stop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "client/core/packet.h"
+#include "common/base/error.h"
+#include "common/base/ids.h"
+#include "common/env/env.h"
+#include "common/env/sync.h"
+#include "common/rpc/client.h"
+#include "proto/client_master.pb.h"
+#include "proto/data.pb.h"
+
+namespace picket {
+
+class ChunkStream : public std::enable_shared_from_this<ChunkStream> {
+ public:
+  static constexpr size_t kWindow = 4;             // packets on the wire
+  static constexpr Nanos kConnectTimeout = 5s;
+  static constexpr Nanos kPacketTimeout = 15s;
+  static constexpr Nanos kSyncTimeout = 40s;       // a packet or seal that waits for disks
+
+  // `news` is notified whenever acked, synced or broken changed.
+  // REQUIRES: grant.chain is not empty.
+  ChunkStream(Env& env, proto::WriteGrant grant, std::shared_ptr<Signal> news);
+
+  // Connects to the primary; breaks when that fails.
+  static Task<> Connect(std::shared_ptr<ChunkStream> self);
+  // The packet must begin at end(). With sync: it is acknowledged when all is durable.
+  void Send(const Packet& packet, bool sync);
+  // No bytes: carries the acknowledged length to the replicas, or a sync.
+  void SendEmpty(bool sync);
+  // Seals every member at end(). REQUIRES: nothing in flight. An answer that was lost is asked for once more.
+  static Task<Result<proto::SealResponse>> Seal(std::shared_ptr<ChunkStream> self, bool sync);
+  void Break(Error cause);
+  // Closes the connection; what is in flight ends and changes nothing any more.
+  void Stop();
+
+  const proto::WriteGrant& grant() const { return grant_; }
+  ServerId primary() const { return ServerId(grant_.chain(0).server()); }
+  size_t in_flight() const { return in_flight_; }
+  bool room() const { return in_flight_ < kWindow; }
+  uint64_t end() const { return end_; }
+  uint64_t acked() const { return acked_; }
+  uint64_t synced() const { return synced_; }            // durable on every member, by a sync on this stream
+  uint64_t sync_asked() const { return sync_asked_; }    // a sync that covers it is on the wire
+  uint64_t told_acked() const { return told_acked_; }    // the highest acked length that replicas were sent
+  Mono last_sent() const { return last_sent_; }
+  const std::optional<Error>& broken() const { return broken_; }
+
+ private:
+  void Transmit(proto::WritePacketRequest request, Payload payload);
+  static Task<> AwaitAnswer(std::shared_ptr<ChunkStream> self, std::unique_ptr<PendingCall> call, uint64_t end,
+                            bool sync);
+
+  Env& env_;
+  const proto::WriteGrant grant_;
+  const std::shared_ptr<Signal> news_;
+  std::unique_ptr<Channel> channel_;
+  uint64_t serial_ = 0;
+  uint64_t end_ = 0;
+  uint64_t acked_ = 0;
+  uint64_t synced_ = 0;
+  uint64_t sync_asked_ = 0;
+  uint64_t told_acked_ = 0;
+  size_t in_flight_ = 0;
+  Mono last_sent_{};
+  std::optional<Error> broken_;
+};
+
+}  // namespace picket

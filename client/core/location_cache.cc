@@ -1,0 +1,49 @@
+#include "client/core/location_cache.h"
+
+namespace picket {
+
+ChunkPlace PlaceFromProto(const proto::ChunkLocation& from) {
+  ChunkPlace place;
+  place.chunk = ChunkId(from.chunk());
+  place.index = from.index();
+  place.version = Version(from.version());
+  place.sealed = from.sealed();
+  place.length = from.length();
+  place.primary = ServerId(from.primary());
+  for (const auto& replica : from.replicas()) {
+    if (!replica.counted()) continue;
+    const auto& hop = replica.hop();
+    place.replicas.push_back({ServerId(hop.server()), Endpoint(hop.host(), static_cast<uint16_t>(hop.port()))});
+  }
+  return place;
+}
+
+std::optional<ChunkPlace> LocationCache::Find(InodeId inode, uint64_t index) {
+  auto it = entries_.find({inode, index});
+  if (it == entries_.end()) return std::nullopt;
+  by_use_.splice(by_use_.end(), by_use_, it->second.use);
+  return it->second.place;
+}
+
+void LocationCache::Put(InodeId inode, ChunkPlace place) {
+  const Key key{inode, place.index};
+  if (auto it = entries_.find(key); it != entries_.end()) {
+    it->second.place = std::move(place);
+    by_use_.splice(by_use_.end(), by_use_, it->second.use);
+    return;
+  }
+  if (entries_.size() >= capacity_) {
+    entries_.erase(by_use_.front());
+    by_use_.pop_front();
+  }
+  entries_.emplace(key, Entry{std::move(place), by_use_.insert(by_use_.end(), key)});
+}
+
+void LocationCache::Forget(InodeId inode, uint64_t index) {
+  auto it = entries_.find({inode, index});
+  if (it == entries_.end()) return;
+  by_use_.erase(it->second.use);
+  entries_.erase(it);
+}
+
+}  // namespace picket

@@ -1,0 +1,35 @@
+#include "client/core/write_failure.h"
+
+namespace picket {
+
+WriteFailure JudgeWriteFailure(const Error& error, ServerId primary) {
+  const ServerId named(error.server);
+  switch (error.code) {
+    case Code::kCorrupt:
+    case Code::kIoError:
+    case Code::kNoSpace:
+    case Code::kReadOnly:
+      return {WriteVerdict::kBlame, named ? named : primary};
+    case Code::kDeadlineExceeded:
+      // The primary names the hop that was silent. Without a name it may be any of them, and to name
+      // the wrong one takes a good member out of the set.
+      if (named) return {WriteVerdict::kBlame, named};
+      return {WriteVerdict::kProbe, {}};
+    case Code::kUnavailable:
+    case Code::kConnectionLost:
+    case Code::kNotFound:
+    case Code::kShort:
+    case Code::kInternal:
+    case Code::kReplicaBehind:
+    case Code::kReplicaUnclean:
+    case Code::kNotPrimary:
+    case Code::kTokenExpired:
+    case Code::kOutOfOrder:
+    case Code::kSuperseded:
+      return {WriteVerdict::kAskAgain, {}};
+    default:
+      return {WriteVerdict::kFinal, {}};
+  }
+}
+
+}  // namespace picket

@@ -1,0 +1,25 @@
+// What a writer does after a packet or a seal failed (decision D18): which refusals are final, which
+// send it back to the master, and which name a replica as failed. Pure.
+#pragma once
+
+#include "common/base/error.h"
+#include "common/base/ids.h"
+
+namespace picket {
+
+enum class WriteVerdict {
+  kFinal,     // stop: the token is dead, or the request can never succeed
+  kAskAgain,  // a GRANT that names nobody: the replica said where it stands, or the line broke
+  kBlame,     // a GRANT that names a server: a CRC or disk error there
+  kProbe,     // nobody answered in time: the primary is named only if it is silent itself
+};
+
+struct WriteFailure {
+  WriteVerdict verdict = WriteVerdict::kFinal;
+  ServerId blamed;  // for kBlame
+};
+
+// `primary` answered `error`, or failed to. A hop behind it is named by Error::server.
+WriteFailure JudgeWriteFailure(const Error& error, ServerId primary);
+
+}  // namespace picket
