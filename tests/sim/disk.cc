@@ -95,13 +95,16 @@ void SimDisk::Do(NameOp op) {
   journal_.push_back(std::move(op));
 }
 
-void SimDisk::MakeDurable(std::set<std::string> dirs, const Inode* created) {
+void SimDisk::MakeAllDurable() {
+  for (const NameOp& op : journal_) Apply(&durable_, op);
+  journal_.clear();
+}
+
+void SimDisk::MakeDurable(std::set<std::string> dirs) {
   std::vector<bool> durable(journal_.size(), false);
   for (size_t i = journal_.size(); i-- > 0;) {
     const NameOp& op = journal_[i];
-    const bool needed = (created != nullptr && op.inode.get() == created) ||
-                        std::ranges::any_of(op.dirs, [&](const std::string& d) { return dirs.contains(d); });
-    if (!needed) continue;
+    if (std::ranges::none_of(op.dirs, [&](const std::string& d) { return dirs.contains(d); })) continue;
     durable[i] = true;
     dirs.insert(op.dirs.begin(), op.dirs.end());
   }
@@ -172,7 +175,7 @@ Status SimDisk::SyncDir(const std::string& raw) {
   const std::string dir = Normal(raw);
   PICKET_TRY(Enter(true, faults.fail_syncs || faults.fail_writes, "fsync " + dir));
   if (!DirExists(dir)) return Fail(Code::kNotFound, "fsync " + dir + ": no such directory");
-  if (!node_.world().config().sync_is_noop) MakeDurable({dir}, nullptr);
+  if (!node_.world().config().sync_is_noop) MakeDurable({dir});
   return {};
 }
 
@@ -244,7 +247,7 @@ Status SimDisk::SyncInode(Inode& inode, bool with_names) {
   node_.world().Mix(inode.size());
   if (node_.world().config().sync_is_noop) return {};
   inode.Sync();
-  if (with_names) MakeDurable({}, &inode);
+  if (with_names) MakeAllDurable();
   return {};
 }
 

@@ -4,7 +4,8 @@
 // 1. Names are journalled. A power loss keeps, of each directory's un-synced operations, a prefix; a
 //    rename across directories happens in both or in neither.
 // 2. SyncDir makes a directory's operations durable, and earlier ones that they stand on.
-// 3. SyncInode with names (ext4's way, on which LevelDB relies) also makes the file's creation durable.
+// 3. SyncInode with names also commits the journal, as ext4 does and LevelDB relies on. The product's own
+//    files are synced without: it must not rely on that.
 #pragma once
 
 #include <cstddef>
@@ -94,8 +95,9 @@ class SimDisk {
   Status NeedPages(uint64_t pages);
   bool DirExists(const std::string& dir) const;
   void Do(NameOp op);
-  // Moves the operations that `seeds` need from the journal to the durable names.
-  void MakeDurable(std::set<std::string> dirs, const Inode* created);
+  // Moves the operations of these directories, and those they stand on, to the durable names.
+  void MakeDurable(std::set<std::string> dirs);
+  void MakeAllDurable();
   static void Apply(Names* names, const NameOp& op);
   uint64_t UsedPages() const;
 

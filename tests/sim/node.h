@@ -52,6 +52,7 @@ class Node final : public Env {
   bool alive() const { return alive_; }
   bool powered() const { return powered_; }
   bool paused() const { return paused_; }
+  size_t timer_count() const { return timers_.size(); }  // armed and not yet fired or cancelled
   SimDisk& disk() { return disk_; }
   SimNet& sim_net() { return *net_; }
   Process* process() { return process_.get(); }
