@@ -16,7 +16,7 @@ Task<Result<std::string>> ReadFile(Fs* fs, std::string path) {
 Task<Status> WriteFileAtomic(Fs* fs, std::string path, std::string content) {
   const std::string temporary = path + ".tmp";
   const size_t slash = path.rfind('/');
-  const std::string dir = slash == std::string::npos ? "." : path.substr(0, slash);
+  const std::string dir = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   {
     auto file = co_await fs->Open(temporary, OpenMode::kCreate);
     if (!file) co_return Fail(file.error());

@@ -109,8 +109,9 @@ class ChannelPool {
   // Shared: an evicted channel lives until its last call ends.
   std::shared_ptr<Channel> Get(const Endpoint& to);
 
- private:
   static constexpr size_t kMaxChannels = 4096;
+
+ private:
   Env& env_;
   struct Entry {
     std::shared_ptr<Channel> channel;

@@ -1,5 +1,6 @@
 #include "common/rpc/server.h"
 
+#include "common/base/mutation.h"
 #include "common/obs/log.h"
 #include "common/rpc/error_proto.h"
 
@@ -176,7 +177,7 @@ bool RpcServer::State::Dispatch(const std::shared_ptr<State>& self, const std::s
 Task<> RpcServer::State::Run(std::shared_ptr<State> self, const Handler* handler, RpcRequest request,
                              Responder responder) {
   // The loop may have been busy, or the process paused, since the request came.
-  if (self->env.Now() >= request.deadline) {
+  if (!PICKET_MUTANT(rpc_drop_expired) && self->env.Now() >= request.deadline) {
     responder.Drop();
     co_return;
   }
