@@ -57,6 +57,16 @@ size_t ServerTable::live_count() const {
       std::ranges::count_if(servers_, [&](const auto& s) { return LivenessOf(s.second) == Liveness::kLive; }));
 }
 
+std::vector<PlacementCandidate> ServerTable::Candidates() const {
+  std::vector<PlacementCandidate> out;
+  out.reserve(servers_.size());
+  for (const auto& [id, s] : servers_) {
+    out.push_back(PlacementCandidate{id, s.rack, LivenessOf(s) == Liveness::kLive, s.space.total_bytes(),
+                                     s.space.free_bytes(), s.recent_creations});
+  }
+  return out;
+}
+
 void ServerTable::Heard(Server* server, const proto::Space& space) {
   server->heard = env_.Now();
   server->space = space;

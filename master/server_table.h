@@ -12,6 +12,7 @@
 #include "common/base/ids.h"
 #include "common/env/env.h"
 #include "common/env/sync.h"
+#include "master/placement.h"
 #include "proto/chunkserver_master.pb.h"
 
 namespace picket {
@@ -61,6 +62,8 @@ class ServerTable {
   // Registered, and not dead, with that incarnation.
   bool IsUp(ServerId id, Incarnation incarnation) const;
   size_t live_count() const;
+  // Every server, as placement sees it.
+  std::vector<PlacementCandidate> Candidates() const;
 
   // A heartbeat: it lives; what was created lately counts less.
   void Heard(Server* server, const proto::Space& space);

@@ -1,0 +1,52 @@
+#include "master/heartbeat_service.h"
+
+#include "common/obs/log.h"
+#include "master/meta_store.h"
+
+namespace picket {
+
+bool HeartbeatService::MayExtend(const Server& server, ChunkId chunk, Version version) const {
+  if (!serving_.Check()) return false;
+  auto found = chunks_.Get(chunk);
+  if (!found || !*found) return false;
+  const record::Chunk& record = **found;
+  if (record.inode() == 0 || record.sealed() || record.current() != version.value ||
+      record.minted() != version.value) {
+    return false;
+  }
+  for (const record::Member& member : record.members()) {
+    if (member.server() == server.id.value) return member.incarnation() == server.incarnation.value;
+  }
+  return false;
+}
+
+Result<proto::HeartbeatResponse> HeartbeatService::Beat(const proto::HeartbeatRequest& request) {
+  const ServerId id(request.server());
+  Server* server = servers_.FindSession(id, request.session());
+  if (server == nullptr) {
+    return Fail(Error(Code::kNotFound, "chunkserver " + ToString(id) + " is not registered with this session")
+                    .WithNextStep("register again"));
+  }
+  const Liveness before = servers_.LivenessOf(*server);
+  servers_.Heard(server, request.space());
+  if (before != Liveness::kLive) {
+    PICKET_LOG(env_, kWarning, "chunkserver {} is back: it was {}", ToString(id), LivenessName(before));
+  }
+  reports_.Changes(*server, request.changed(), request.removed());
+
+  proto::HeartbeatResponse response;
+  for (const auto& wanted : request.extensions()) {
+    const ChunkId chunk(wanted.chunk());
+    const Version version(wanted.version());
+    if (MayExtend(*server, chunk, version) && leases_.Extend(chunk, version, id, server->incarnation)) {
+      *response.add_extended() = wanted;
+    }
+  }
+  response.mutable_epoch()->set_number(store_.epoch().number);
+  response.mutable_epoch()->set_nonce(store_.epoch().nonce);
+  response.set_revision(store_.durable_revision());
+  response.set_lease_ms(static_cast<uint32_t>(leases_.period() / 1ms));
+  return response;
+}
+
+}  // namespace picket

@@ -1,0 +1,44 @@
+// A chunkserver's heartbeat: it lives, what it has room for, what changed, and the primary leases it wants
+// extended because it takes mutations.
+// Runs on the master's executor.
+#pragma once
+
+#include "common/env/env.h"
+#include "master/chunk_report.h"
+#include "master/chunk_table.h"
+#include "master/lease_table.h"
+#include "master/server_table.h"
+#include "master/serving.h"
+#include "proto/chunkserver_master.pb.h"
+
+namespace picket {
+
+class HeartbeatService {
+ public:
+  HeartbeatService(Env& env, MetaStore& store, ChunkTable& chunks, ServerTable& servers, LeaseTable& leases,
+                   ChunkReports& reports, Serving& serving)
+      : env_(env),
+        store_(store),
+        chunks_(chunks),
+        servers_(servers),
+        leases_(leases),
+        reports_(reports),
+        serving_(serving) {}
+
+  // kNotFound: not the session of a registered server; it registers again.
+  Result<proto::HeartbeatResponse> Beat(const proto::HeartbeatRequest& request);
+
+ private:
+  // The lease of a committed version without an attempt under way, asked for by one of its members.
+  bool MayExtend(const Server& server, ChunkId chunk, Version version) const;
+
+  Env& env_;
+  MetaStore& store_;
+  ChunkTable& chunks_;
+  ServerTable& servers_;
+  LeaseTable& leases_;
+  ChunkReports& reports_;
+  Serving& serving_;
+};
+
+}  // namespace picket

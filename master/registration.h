@@ -1,0 +1,64 @@
+// A chunkserver's registration: a mutual HMAC challenge under the cluster secret, then identity, boot and
+// the mark of the newest master it has seen (design §7).
+//
+// 1. Both sides prove the secret before either acts on what the other says.
+// 2. A server whose mark this master's history does not explain is refused, and this master stops
+//    granting, deleting and creating (F12).
+// 3. An older boot of a registered server is refused; a newer one ends the leases of the older (D4).
+// Runs on the master's executor.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "common/env/env.h"
+#include "common/identity/cluster_secret.h"
+#include "master/lease_table.h"
+#include "master/meta_store.h"
+#include "master/server_table.h"
+#include "master/serving.h"
+#include "proto/chunkserver_master.pb.h"
+
+namespace picket {
+
+class Registration {
+ public:
+  Registration(Env& env, MetaStore& store, const ClusterSecret& secret, ServerTable& servers, LeaseTable& leases,
+               Serving& serving, uint32_t heartbeat_ms)
+      : env_(env),
+        store_(store),
+        secret_(secret),
+        servers_(servers),
+        leases_(leases),
+        serving_(serving),
+        heartbeat_ms_(heartbeat_ms) {}
+
+  // kWrongCluster, kUnsupported (protocol), kInvalidArgument.
+  Result<proto::RegisterBeginResponse> Begin(const proto::RegisterBeginRequest& request);
+  // kPermissionDenied (no proof, or the challenge is not this one's), kHistoryLost, kConflict (older boot).
+  Result<proto::RegisterCompleteResponse> Complete(const proto::RegisterCompleteRequest& request);
+
+  // The number of the conversation in chunkserver_master.proto.
+  static constexpr uint32_t kProtocol = 1;
+  // Challenges given and not yet answered; the oldest goes.
+  static constexpr size_t kMaxPending = 1024;
+
+ private:
+  struct Pending {
+    std::string nonce;
+    std::string challenge;
+    uint64_t order = 0;
+  };
+
+  Env& env_;
+  MetaStore& store_;
+  const ClusterSecret& secret_;
+  ServerTable& servers_;
+  LeaseTable& leases_;
+  Serving& serving_;
+  const uint32_t heartbeat_ms_;
+  std::map<ServerId, Pending> pending_;
+  uint64_t order_ = 0;
+};
+
+}  // namespace picket
