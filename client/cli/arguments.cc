@@ -1,0 +1,102 @@
+#include "client/cli/arguments.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "client/cli/commands.h"
+#include "client/cli/text.h"
+
+namespace picket::cli {
+namespace {
+
+// One dash and a long name, as hdfs spells them; CLI11 would read a bundle of short flags.
+constexpr std::pair<std::string_view, std::string_view> kHdfsSpellings[] = {
+    {"-skipTrash", "--skip-trash"},
+    {"-help", "--help"},
+};
+
+}  // namespace
+
+struct Arguments::Impl {
+  CLI::App app;
+};
+
+Arguments::Arguments(Context& context) : context_(context), impl_(std::make_unique<Impl>()) {
+  CLI::App& app = impl_->app;
+  app.name(fmt::format("picket {}", context.command.name));
+  app.description(std::string(context.command.summary));
+  app.set_help_flag("--help", "Print this text");
+  app.add_option("--master", context.options.master, "Address of the master")->type_name("HOST:PORT")->group("Global");
+  app.add_option("--config", context.options.config, "Configuration file of the client")->type_name("FILE")->group("Global");
+  app.add_flag("--json", context.options.json, "Print facts as one JSON document")->group("Global");
+  app.add_flag("-v,--verbose", context.options.verbose, "Say more on standard error")->group("Global");
+}
+
+Arguments::~Arguments() = default;
+
+Arguments& Arguments::Flag(const std::string& names, bool& into, const std::string& help) {
+  impl_->app.add_flag(names, into, help);
+  return *this;
+}
+
+Arguments& Arguments::Text(const std::string& names, std::string& into, const std::string& metavar,
+                           const std::string& help) {
+  impl_->app.add_option(names, into, help)->type_name(metavar);
+  return *this;
+}
+
+Arguments& Arguments::Texts(const std::string& names, std::vector<std::string>& into, const std::string& metavar,
+                            const std::string& help) {
+  impl_->app.add_option(names, into, help)->type_name(metavar)->allow_extra_args(false);
+  return *this;
+}
+
+Arguments& Arguments::Number(const std::string& names, uint32_t& into, uint32_t min, uint32_t max,
+                             const std::string& help) {
+  impl_->app.add_option(names, into, help)->type_name("N")->check(CLI::Range(min, max));
+  return *this;
+}
+
+Arguments& Arguments::Bytes(const std::string& names, uint64_t& into, const std::string& help) {
+  auto parse = [&into](const std::string& text) {
+    const auto bytes = ParseBytes(text);
+    if (!bytes) throw CLI::ValidationError(fmt::format("\"{}\" is not a size such as 64M", text));
+    into = *bytes;
+  };
+  impl_->app.add_option_function<std::string>(names, parse, help)->type_name("SIZE");
+  return *this;
+}
+
+Arguments& Arguments::Positionals(const std::string& name, std::vector<std::string>& into, int at_least, int at_most,
+                                  const std::string& help) {
+  // Extra args off: CLI11 would take "[a]" for a list.
+  auto* option = impl_->app.add_option(name, into, help)->type_name("")->allow_extra_args(false);
+  option->expected(std::max(at_least, 1), at_most);
+  if (at_least > 0) option->required();
+  return *this;
+}
+
+std::optional<int> Arguments::Parse(std::vector<std::string> args) {
+  for (std::string& arg : args) {
+    if (arg == "--") break;
+    for (const auto& [hdfs, ours] : kHdfsSpellings) {
+      if (arg == hdfs) arg = ours;
+    }
+  }
+  std::reverse(args.begin(), args.end());
+  try {
+    impl_->app.parse(std::move(args));
+  } catch (const CLI::CallForHelp&) {
+    context_.out.Write(impl_->app.help());
+    return kExitOk;
+  } catch (const CLI::ParseError& error) {
+    std::string text = error.what();
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return context_.UsageError(text);
+  }
+  return std::nullopt;
+}
+
+}  // namespace picket::cli

@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+
+#include "client/cli/arguments.h"
+#include "client/cli/commands.h"
+#include "client/cli/facts.h"
+#include "client/cli/remote_path.h"
+#include "client/cli/table.h"
+#include "client/cli/text.h"
+
+namespace picket::cli {
+namespace {
+
+using client::ChunkInfo;
+using client::Client;
+using client::Result;
+
+// A chunk id as it is printed everywhere: 16 hex digits. Anything else is a path.
+std::optional<uint64_t> ParseChunkId(std::string_view text) {
+  uint64_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id, 16);
+  if (text.size() != 16 || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return id;
+}
+
+void PrintChunk(Output& out, const ChunkInfo& chunk) {
+  out.Print("chunk {}  index {}  version {}  generation {}  minted {}  {} bytes  {}\n", HexId(chunk.id), chunk.index,
+            TokenText(chunk.version), TokenText(chunk.generation), TokenText(chunk.minted), chunk.length,
+            chunk.sealed ? fmt::format("sealed, digest {:08x}", chunk.digest) : "open");
+  if (!chunk.primary.empty()) {
+    out.Print("  primary {}, lease for another {:.1f} s\n", chunk.primary, chunk.lease_left_ms / 1000.0);
+  } else {
+    out.Print("  primary: none{}\n", chunk.sealed ? " (sealed)" : "");
+  }
+  if (chunk.replicas.empty()) {
+    out.Write("  no replica is known\n");
+    return;
+  }
+  using enum Table::Align;
+  Table table({{"SERVER"}, {"ADDRESS"}, {"RACK"}, {"VERSION", kRight}, {"GENERATION", kRight}, {"BYTES", kRight}, {"STATE"}, {""}});
+  for (const client::ReplicaInfo& replica : chunk.replicas) {
+    const bool primary = replica.server == chunk.primary;
+    table.Add({replica.server, replica.address, out.Name(replica.rack), TokenText(replica.version),
+               TokenText(replica.generation), fmt::format("{}", replica.length), replica.state,
+               primary ? "primary" : replica.counted ? "" : "not counted"});
+  }
+  out.Write(table.Render(2));
+}
+
+Result<std::vector<ChunkInfo>> Find(Client& client, const std::string& argument) {
+  if (const auto id = ParseChunkId(argument)) {
+    auto chunk = client.DescribeChunk(*id);
+    if (!chunk) return std::unexpected(chunk.error());
+    return std::vector{std::move(*chunk)};
+  }
+  const auto files = Expand(client, argument);
+  if (!files) return std::unexpected(files.error());
+  std::vector<ChunkInfo> all;
+  for (const client::FileStatus& file : *files) {
+    auto chunks = client.Chunks(file.path);
+    if (!chunks) return std::unexpected(chunks.error());
+    for (ChunkInfo& chunk : *chunks) {
+      if (chunk.path.empty()) chunk.path = file.path;
+      all.push_back(std::move(chunk));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+int RunChunk(Context& context, const std::vector<std::string>& args) {
+  std::vector<std::string> words;
+  Arguments arguments(context);
+  arguments.Positionals("words", words, 2, 2, "show, then the path of a file or the id of a chunk (16 hex digits)");
+  if (auto code = arguments.Parse(args)) return *code;
+  if (words[0] != "show") return context.UsageError(fmt::format("\"{}\" is not known; it can be: show", words[0]));
+  Client* client = context.Connect();
+  if (client == nullptr) return context.Finish();
+  const auto chunks = Find(*client, words[1]);
+  if (!chunks) {
+    context.Fail(words[1], chunks.error());
+    return context.Finish();
+  }
+  if (context.options.json) {
+    Json list = Json::array();
+    for (const ChunkInfo& chunk : *chunks) list.push_back(FactsOf(chunk));
+    context.out.PrintJson({{"chunks", std::move(list)}});
+    return context.Finish();
+  }
+  std::string path;
+  for (const ChunkInfo& chunk : *chunks) {
+    if (chunk.path != path) {
+      path = chunk.path;
+      context.out.Print("{}\n", context.out.Name(path));
+    }
+    PrintChunk(context.out, chunk);
+  }
+  if (chunks->empty()) context.out.Print("{}: an empty file has no chunks\n", context.out.Name(words[1]));
+  return context.Finish();
+}
+
+}  // namespace picket::cli

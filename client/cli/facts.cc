@@ -1,0 +1,107 @@
+#include "client/cli/facts.h"
+
+#include <fmt/format.h>
+
+#include "client/cli/text.h"
+
+namespace picket::cli {
+
+Json FactsOf(const client::FileStatus& status) {
+  return Json{
+      {"path", status.path},
+      {"type", status.type == client::FileType::kDirectory ? "directory" : "file"},
+      {"length", status.length},
+      {"mode", fmt::format("{:04o}", status.mode)},
+      {"owner", status.owner},
+      {"group", status.group},
+      {"mtime", UtcTime(status.mtime_ns)},
+      {"replication", status.replication},
+      {"chunk_size", status.chunk_size},
+      {"chunks", status.chunk_count},
+      {"open", status.open},
+      {"inode", HexId(status.inode)},
+      {"generation", status.generation},
+      {"create_revision", status.create_revision},
+      {"mod_revision", status.mod_revision},
+  };
+}
+
+Json FactsOf(const client::ChunkInfo& chunk) {
+  Json replicas = Json::array();
+  for (const client::ReplicaInfo& replica : chunk.replicas) {
+    replicas.push_back({
+        {"server", replica.server},
+        {"version", replica.version},
+        {"generation", replica.generation},
+        {"state", replica.state},
+        {"length", replica.length},
+        {"counted", replica.counted},
+        {"address", replica.address},
+        {"rack", replica.rack},
+    });
+  }
+  return Json{
+      {"id", HexId(chunk.id)},
+      {"version", chunk.version},
+      {"generation", chunk.generation},
+      {"replicas", std::move(replicas)},
+      {"path", chunk.path},
+      {"index", chunk.index},
+      {"length", chunk.length},
+      {"sealed", chunk.sealed},
+      {"minted", chunk.minted},
+      {"digest", chunk.sealed ? Json(fmt::format("{:08x}", chunk.digest)) : Json()},
+      {"primary", chunk.primary.empty() ? Json() : Json(chunk.primary)},
+      {"lease_left_ms", chunk.lease_left_ms},
+  };
+}
+
+Json FactsOf(const client::ServerInfo& server) {
+  return Json{
+      {"id", server.id},
+      {"address", server.address},
+      {"rack", server.rack},
+      {"state", server.state},
+      {"software", server.software},
+      {"incarnation", server.incarnation},
+      {"total_bytes", server.total_bytes},
+      {"free_bytes", server.free_bytes},
+      {"replica_count", server.replica_count},
+      {"replica_bytes", server.replica_bytes},
+      {"last_heartbeat_ms_ago", server.last_heartbeat_ms_ago},
+      {"epoch_mark", server.epoch_mark},
+  };
+}
+
+Json FactsOf(const client::ClusterInfo& cluster) {
+  Json servers = Json::array();
+  for (const client::ServerInfo& server : cluster.servers) servers.push_back(FactsOf(server));
+  return Json{
+      {"master", cluster.master},
+      {"cluster_id", cluster.cluster_id},
+      {"state", cluster.state},
+      {"epoch", cluster.epoch},
+      {"epoch_nonce", HexId(cluster.epoch_nonce)},
+      {"revision", cluster.revision},
+      {"software", cluster.software},
+      {"uptime_ms", cluster.uptime_ms},
+      {"inodes", cluster.inode_count},
+      {"chunks", cluster.chunk_count},
+      {"open_files", cluster.open_files},
+      {"chunks_under_goal", cluster.chunks_under_goal},
+      {"chunks_missing", cluster.chunks_missing},
+      {"garbage_chunks", cluster.garbage_chunks},
+      {"servers", std::move(servers)},
+  };
+}
+
+Json FactsOf(const client::Summary& summary) {
+  return Json{
+      {"directories", summary.directories},
+      {"files", summary.files},
+      {"bytes", summary.bytes},
+      {"bytes_with_replicas", summary.bytes_with_replicas},
+  };
+}
+
+}  // namespace picket::cli

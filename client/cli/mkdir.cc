@@ -1,0 +1,27 @@
+#include "client/cli/arguments.h"
+#include "client/cli/commands.h"
+#include "client/cli/remote_path.h"
+
+namespace picket::cli {
+
+int RunMkdir(Context& context, const std::vector<std::string>& args) {
+  bool parents = false;
+  std::vector<std::string> paths;
+  Arguments arguments(context);
+  arguments.Flag("-p,--parents", parents, "Make missing parents; an existing directory is fine")
+      .Positionals("paths", paths, 1, Arguments::kAnyNumber, "New directories");
+  if (auto code = arguments.Parse(args)) return *code;
+  client::Client* client = context.Connect();
+  if (client == nullptr) return context.Finish();
+  for (const std::string& argument : paths) {
+    const std::string path = ResolvePath(argument, client->user());
+    if (auto made = client->Mkdir(path, parents); !made) {
+      context.Fail(path, made.error());
+    } else {
+      context.Succeed();
+    }
+  }
+  return context.Finish();
+}
+
+}  // namespace picket::cli
