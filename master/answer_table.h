@@ -25,7 +25,13 @@ class AnswerTable {
    public:
     InFlight() = default;
     InFlight(InFlight&&) noexcept = default;
-    InFlight& operator=(InFlight&&) noexcept = default;
+    InFlight& operator=(InFlight&& o) noexcept {  // the old one leaves with `o`
+      std::swap(table_, o.table_);
+      std::swap(token_, o.token_);
+      std::swap(client_, o.client_);
+      std::swap(sequence_, o.sequence_);
+      return *this;
+    }
     ~InFlight();
 
    private:

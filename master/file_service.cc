@@ -228,8 +228,7 @@ Result<proto::SetAttributesResponse> FileService::SetAttributes(const proto::Set
   if (request.has_owner()) inode.set_owner(request.owner());
   if (request.has_group()) inode.set_group(request.group());
   if (request.has_mtime_ns()) inode.set_mtime_ns(request.mtime_ns());
-  names_.PutInode(batch, entry->id, inode);
-  inode.set_mod_revision(store_.next_revision());
+  names_.PutInode(batch, &*entry);
   proto::SetAttributesResponse response;
   *response.mutable_status() = StatusOf(*entry);
   return response;

@@ -48,13 +48,14 @@ Task<Status> Namespace::Open() {
   if (root) co_return Status();
   if (root.error().code != Code::kNotFound) co_return Fail(root.error());
   if (inode_count_ != 0) co_return Fail(Code::kCorrupt, "the metadata has inodes, but no root directory");
-  record::Inode inode;
-  inode.set_type(kDirectoryInode);
-  inode.set_mode(0755);
-  inode.set_mtime_ns(env_.WallNanos());
-  inode.set_create_revision(store_.next_revision());
+  Entry made;
+  made.id = kRootInode;
+  made.inode.set_type(kDirectoryInode);
+  made.inode.set_mode(0755);
+  made.inode.set_mtime_ns(env_.WallNanos());
+  made.inode.set_create_revision(store_.next_revision());
   Batch batch;
-  PutInode(&batch, kRootInode, std::move(inode));
+  PutInode(&batch, &made);
   batch.Put(keys::Counter(kInodeCounter), keys::EncodeU64(++inode_count_));
   auto committed = co_await store_.Commit(std::move(batch));
   if (!committed) co_return Fail(committed.error());
@@ -210,15 +211,17 @@ Result<Namespace::Renamed> Namespace::Rename(Batch* batch, const Path& from, con
   if (!left) return Fail(left.error());
   Touch(batch, &*left);
   Touch(batch, &*directory);
+  // Before the new entry: the last row of a key counts.
+  if (renamed.replaced) Unlink(batch, &*renamed.replaced);
   Unlink(batch, &*source);
   Link(batch, directory->id, to.name(), &*source);
   renamed.entry = std::move(*source);
   return renamed;
 }
 
-void Namespace::PutInode(Batch* batch, InodeId id, record::Inode inode) const {
-  inode.set_mod_revision(store_.next_revision());
-  batch->Put(keys::Inode(id), inode);
+void Namespace::PutInode(Batch* batch, Entry* entry) const {
+  entry->inode.set_mod_revision(store_.next_revision());
+  batch->Put(keys::Inode(entry->id), entry->inode);
 }
 
 Entry Namespace::NewInode(Batch* batch, uint32_t type, const Ownership& as) {
@@ -246,12 +249,11 @@ void Namespace::Link(Batch* batch, InodeId parent, std::string_view name, Entry*
   PICKET_CHECK(entry->inode.parent() == 0);
   entry->inode.set_parent(parent.value);
   entry->inode.set_name(std::string(name));
-  entry->inode.set_mod_revision(store_.next_revision());
   record::Dentry dentry;
   dentry.set_inode(entry->id.value);
   dentry.set_type(entry->inode.type());
   batch->Put(keys::Dentry(parent, name), dentry);
-  batch->Put(keys::Inode(entry->id), entry->inode);
+  PutInode(batch, entry);
 }
 
 void Namespace::Unlink(Batch* batch, Entry* entry) const {
@@ -263,7 +265,7 @@ void Namespace::Unlink(Batch* batch, Entry* entry) const {
 
 void Namespace::Touch(Batch* batch, Entry* directory) const {
   directory->inode.set_mtime_ns(env_.WallNanos());
-  PutInode(batch, directory->id, directory->inode);
+  PutInode(batch, directory);
 }
 
 }  // namespace picket

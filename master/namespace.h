@@ -67,13 +67,13 @@ class Namespace {
   Result<Entry> MakeDirectory(Batch* batch, const Path& path, bool parents, const Ownership& as);
   struct Renamed {
     Entry entry;
-    std::optional<Entry> replaced;  // the caller puts it in the purge queue, in the same batch
+    std::optional<Entry> replaced;  // nameless now: the caller puts it in the purge queue, in the same batch
   };
   // `to` is the exact new path; its parent must exist. kInvalidArgument: into itself, onto itself, the root.
   Result<Renamed> Rename(Batch* batch, const Path& from, const Path& to, bool overwrite);
 
-  // Writes a changed inode: mod_revision becomes the batch's revision.
-  void PutInode(Batch* batch, InodeId id, record::Inode inode) const;
+  // Writes a changed inode: its mod_revision becomes the batch's revision.
+  void PutInode(Batch* batch, Entry* entry) const;
   // A new inode that is not linked yet: the caller links or puts it, and stages the batch.
   Entry NewInode(Batch* batch, uint32_t type, const Ownership& as);
   void RemoveInode(Batch* batch, InodeId id);

@@ -53,7 +53,7 @@ Result<OpenFiles::Created> OpenFiles::Create(Batch* batch, const CreateSpec& spe
   if (*present) {
     inode.set_replaces(parent->id.value);
     inode.set_replaces_name(std::string(spec.path.name()));
-    names_.PutInode(batch, created.entry.id, inode);
+    names_.PutInode(batch, &created.entry);
   } else {
     names_.Touch(batch, &*parent);
     names_.Link(batch, parent->id, spec.path.name(), &created.entry);
@@ -105,7 +105,7 @@ Result<Entry> OpenFiles::Close(Batch* batch, Entry entry, int64_t mtime_ns) {
   sessions_.Drop(batch, entry.id);
   entry.inode.set_mtime_ns(mtime_ns != 0 ? mtime_ns : env_.WallNanos());
   if (!directory) {
-    names_.PutInode(batch, entry.id, entry.inode);
+    names_.PutInode(batch, &entry);
     return entry;
   }
   if (present) purge_.Add(batch, std::move(*present));

@@ -12,7 +12,7 @@ void PurgeQueue::Add(Batch* batch, Entry entry) {
   entry.inode.clear_trashed_at_ns();
   entry.inode.clear_replaces();
   entry.inode.clear_replaces_name();
-  names_.PutInode(batch, entry.id, std::move(entry.inode));
+  names_.PutInode(batch, &entry);
   batch->Put(keys::Purge(entry.id), std::string());
   added_.NotifyAll();
 }

@@ -62,7 +62,7 @@ void Trash::Restored(Batch* batch, Entry* entry) const {
   batch->Remove(keys::Trash(entry->inode.trashed_at_ns(), entry->id));
   entry->inode.clear_trashed();
   entry->inode.clear_trashed_at_ns();
-  names_.PutInode(batch, entry->id, entry->inode);
+  names_.PutInode(batch, entry);
 }
 
 Task<> Trash::ExpireLoop() {
