@@ -5,7 +5,9 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -66,7 +68,7 @@ struct Flags {
   KeyFlags init_keys;
 };
 
-// "--chunk-sze" → " ; did you mean --chunk-size?"
+// "--chunk-sze" → "unknown flag --chunk-sze; did you mean --chunk-size?"
 std::string UnknownFlag(const CLI::App& app, const std::string& word) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) known.push_back(option->get_name());
@@ -121,6 +123,9 @@ struct Life {
     } else {
       PICKET_LOG(self->env, kError, "cannot start: {}", started.error().ToString());
     }
+    // The loop, which watches signals, ends here; the teardown may yet wait for a disk.
+    std::signal(SIGTERM, SIG_DFL);
+    std::signal(SIGINT, SIG_DFL);
     self->env.RequestStop();
   }
 
@@ -129,9 +134,14 @@ struct Life {
   int exit_code = kExitFailed;
 };
 
+// By its spelling: an address in 127.0.0.0/8 or ::1, or the name that stands for them.
+bool IsLoopback(const std::string& host) {
+  const bool numeric = host.find_first_not_of("0123456789.") == std::string::npos;
+  return host == "localhost" || host == "::1" || (numeric && host.starts_with("127."));
+}
+
 void WarnOfOpenListener(PosixEnv& env, const Endpoint& at) {
-  const std::string& host = at.host;
-  if (host == "localhost" || host == "::1" || host.starts_with("127.")) return;
+  if (IsLoopback(at.host)) return;
   PICKET_LOG(env, kWarning,
              "listening on {}, which other machines can reach: TLS and users are not there yet; whoever connects can "
              "read, change and delete everything",
