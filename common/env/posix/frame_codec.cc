@@ -14,7 +14,8 @@ constexpr char kPrefaceName[] = {'P', 'I', 'C', 'K', 'E', 'T'};
 
 std::string AllocateString(size_t size) {
   std::string s;
-  s.resize_and_overwrite(size, [](char*, size_t n) { return n; });
+  // Not what the function is given: libstdc++ 12 hands it the capacity.
+  s.resize_and_overwrite(size, [size](char*, size_t) { return size; });
   return s;
 }
 

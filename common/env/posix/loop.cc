@@ -3,6 +3,7 @@
 namespace picket::posix {
 
 bool Loop::RunOnce(Nanos at_most) {
+  if (dead_) return false;
   io_.run_one_for(at_most);
   io_.poll();
   return !io_.stopped();

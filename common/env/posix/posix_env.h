@@ -70,7 +70,9 @@ class PosixEnv final : public Env {
   // Any thread. Does not return.
   [[noreturn]] void Fatal(std::string what) override;
 
-  asio::io_context& io() { return loop_.io(); }  // for what lives below the seam
+  // For what lives below the seam.
+  asio::io_context& io() { return loop_.io(); }
+  posix::Loop& loop() { return loop_; }
 
  private:
   posix::LogSink log_;

@@ -15,6 +15,7 @@ void SendQueue::PushPreface() {
 }
 
 uint64_t SendQueue::Push(Frame frame, bool loading) {
+  PICKET_CHECK(frame.payload.file() == nullptr || frame.payload.size() > 0);
   Item item;
   item.head = EncodeFrameHead(frame.header, frame.payload.size());
   item.head_size = item.head.size();

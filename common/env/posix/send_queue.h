@@ -27,7 +27,7 @@ class SendQueue {
   };
 
   void PushPreface();
-  // `loading`: the caller reads the file slice itself and hands the bytes to Loaded(), by the ticket
+  // A file slice is not empty. `loading`: the caller reads the file slice itself and hands the bytes to Loaded(), by the ticket
   // returned here.
   uint64_t Push(Frame frame, bool loading);
   void Loaded(uint64_t ticket, Buffer payload);

@@ -28,9 +28,7 @@ std::string ErrnoText(int error) { return std::generic_category().message(error)
 struct TcpConn::State : std::enable_shared_from_this<State> {
   State(Env& e, Loop& l, asio::ip::tcp::socket s, Side side, std::string p)
       : env(e), loop(l), socket(std::move(s)), peer(std::move(p)),
-        decoder([&e](size_t size) { return e.Allocate(size); }, side == Side::kAccepting) {
-    if (side == Side::kConnecting) queue.PushPreface();
-  }
+        decoder([&e](size_t size) { return e.Allocate(size); }, side == Side::kAccepting) {}
 
   struct Drain {
     Drain(Env& e, size_t l) : limit(l), reached(e) {}
@@ -79,6 +77,7 @@ struct TcpConn::State : std::enable_shared_from_this<State> {
 bool TcpConn::State::Send(Frame frame) {
   PICKET_CHECK(frame.header.size() <= kMaxFrameHeader && frame.payload.size() <= kMaxFramePayload);
   if (error || loop.dead()) return false;
+  if (frame.payload.size() == 0) frame.payload = Payload();
   if (const FileSlice* slice = frame.payload.file()) {
     const auto* file = dynamic_cast<const PosixFile*>(slice->file.get());
     if (file == nullptr || !file->Cached(slice->offset, slice->size)) {
@@ -243,7 +242,11 @@ void TcpConn::State::Break(Code code, const std::string& why) {
 // ---- The handle ------------------------------------------------------------------------------------
 
 TcpConn::TcpConn(Env& env, Loop& loop, asio::ip::tcp::socket socket, Side side, std::string peer)
-    : state_(std::make_shared<State>(env, loop, std::move(socket), side, std::move(peer))) {}
+    : state_(std::make_shared<State>(env, loop, std::move(socket), side, std::move(peer))) {
+  if (side == Side::kAccepting) return;
+  state_->queue.PushPreface();
+  state_->ScheduleFlush();  // together with the first frame, when that comes in the same turn
+}
 
 TcpConn::~TcpConn() { state_->Close(); }
 
