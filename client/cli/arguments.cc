@@ -17,16 +17,42 @@ constexpr std::pair<std::string_view, std::string_view> kHdfsSpellings[] = {
     {"-help", "--help"},
 };
 
+// CLI11 takes "[a,b]" for a list of two; a byte in front of the bracket prevents it.
+constexpr char kGuard = '\x01';
+
+void Guard(std::string* arg) {
+  if (arg->starts_with('[')) arg->insert(arg->begin(), kGuard);
+}
+void Unguard(std::string* value) {
+  if (value->starts_with(kGuard)) value->erase(value->begin());
+}
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  explicit HelpFormatter(std::string usage) : usage_(std::move(usage)) {}
+  std::string make_usage(const CLI::App*, std::string) const override { return usage_; }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_positional() ? "" : CLI::Formatter::make_option_opts(option);
+  }
+
+ private:
+  std::string usage_;
+};
+
 }  // namespace
 
 struct Arguments::Impl {
   CLI::App app;
+  std::vector<std::string*> texts;
+  std::vector<std::vector<std::string>*> lists;
 };
 
 Arguments::Arguments(Context& context) : context_(context), impl_(std::make_unique<Impl>()) {
   CLI::App& app = impl_->app;
   app.name(fmt::format("picket {}", context.command.name));
   app.description(std::string(context.command.summary));
+  app.formatter(std::make_shared<HelpFormatter>(
+      fmt::format("Usage: picket {} {}\n", context.command.name, context.command.synopsis)));
   app.set_help_flag("--help", "Print this text");
   app.add_option("--master", context.options.master, "Address of the master")->type_name("HOST:PORT")->group("Global");
   app.add_option("--config", context.options.config, "Configuration file of the client")->type_name("FILE")->group("Global");
@@ -44,18 +70,20 @@ Arguments& Arguments::Flag(const std::string& names, bool& into, const std::stri
 Arguments& Arguments::Text(const std::string& names, std::string& into, const std::string& metavar,
                            const std::string& help) {
   impl_->app.add_option(names, into, help)->type_name(metavar);
+  impl_->texts.push_back(&into);
   return *this;
 }
 
 Arguments& Arguments::Texts(const std::string& names, std::vector<std::string>& into, const std::string& metavar,
                             const std::string& help) {
   impl_->app.add_option(names, into, help)->type_name(metavar)->allow_extra_args(false);
+  impl_->lists.push_back(&into);
   return *this;
 }
 
 Arguments& Arguments::Number(const std::string& names, uint32_t& into, uint32_t min, uint32_t max,
                              const std::string& help) {
-  impl_->app.add_option(names, into, help)->type_name("N")->check(CLI::Range(min, max));
+  impl_->app.add_option(names, into, help)->type_name("N")->check(CLI::Range(min, max).description(""));
   return *this;
 }
 
@@ -71,14 +99,15 @@ Arguments& Arguments::Bytes(const std::string& names, uint64_t& into, const std:
 
 Arguments& Arguments::Positionals(const std::string& name, std::vector<std::string>& into, int at_least, int at_most,
                                   const std::string& help) {
-  // Extra args off: CLI11 would take "[a]" for a list.
-  auto* option = impl_->app.add_option(name, into, help)->type_name("")->allow_extra_args(false);
+  auto* option = impl_->app.add_option(name, into, help)->type_name("");
   option->expected(std::max(at_least, 1), at_most);
+  impl_->lists.push_back(&into);
   if (at_least > 0) option->required();
   return *this;
 }
 
 std::optional<int> Arguments::Parse(std::vector<std::string> args) {
+  for (std::string& arg : args) Guard(&arg);
   for (std::string& arg : args) {
     if (arg == "--") break;
     for (const auto& [hdfs, ours] : kHdfsSpellings) {
@@ -95,6 +124,10 @@ std::optional<int> Arguments::Parse(std::vector<std::string> args) {
     std::string text = error.what();
     std::replace(text.begin(), text.end(), '\n', ' ');
     return context_.UsageError(text);
+  }
+  for (std::string* text : impl_->texts) Unguard(text);
+  for (std::vector<std::string>* list : impl_->lists) {
+    for (std::string& text : *list) Unguard(&text);
   }
   return std::nullopt;
 }

@@ -46,11 +46,7 @@ std::string ServerConfig(const Layout& layout, const State& state, const Member&
   toml::table table;
   Set(table, "dir", layout.data(member.name));
   Set(table, "listen", member.address());
-  if (member.role == "chunkserver") {
-    Set(table, "master", state.master().address());
-    // All on one disk of one machine: neither racks nor a reserve of space would mean anything.
-    Set(table, "rack", "/local");
-  }
+  if (member.role == "chunkserver") Set(table, "master", state.master().address());
   if (const auto settings = state.settings.find(member.role); settings != state.settings.end()) {
     for (const auto& [key, value] : settings->second) Set(table, key, value);
   }
@@ -59,7 +55,7 @@ std::string ServerConfig(const Layout& layout, const State& state, const Member&
 
 std::vector<std::string> InitArguments(const Layout& layout, const State&, const Member& member) {
   std::vector<std::string> args{"init", "--dir", layout.data(member.name)};
-  if (member.role == "chunkserver") args.insert(args.end(), {"--secret-file", layout.secret_file()});
+  if (member.role == "chunkserver") args.insert(args.end(), {"--secret", layout.secret_file()});
   return args;
 }
 
