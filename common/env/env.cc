@@ -39,6 +39,12 @@ void Env::AbandonAll() {
   }
 }
 
+size_t Env::WaiterCount() const {
+  size_t n = 0;
+  for (const WaiterHook* w = waiters_; w != nullptr; w = w->next_) ++n;
+  return n;
+}
+
 void Env::Link(WaiterHook* w) {
   w->prev_ = nullptr;
   w->next_ = waiters_;

@@ -105,6 +105,8 @@ class Env {
 
   // Destroys every suspended task of this Env.
   void AbandonAll();
+  // How many tasks are suspended in a OneShot now.
+  size_t WaiterCount() const;
 
  private:
   template <class T>
