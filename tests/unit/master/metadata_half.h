@@ -81,6 +81,7 @@ class MetadataTest : public ::testing::Test {
     channel = std::make_unique<Channel>(client, Endpoint("node-0", kMasterPort));
     Boot();
   }
+  void TearDown() override;  // metadata_half.cc: the tables must fit together
   ~MetadataTest() override {
     channel.reset();
     if (node.alive()) node.Crash(sim::Node::Death::kProcess);
