@@ -13,6 +13,11 @@ Error NotRegistered(ServerId server) {
 
 }  // namespace
 
+void ChunkReports::Register(RpcServer* server) {
+  server->Handle<proto::ChunkReportRequest, proto::ChunkReportResponse>(
+      proto::CHUNK_REPORT, [this](auto request, Mono) { return Page(std::move(request)); });
+}
+
 void ChunkReports::Take(const Server& server, const proto::ReplicaReport& report, Tally* tally) {
   const ChunkId chunk(report.chunk());
   const Replica replica = FromReport(server.id, server.session, report);

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "common/env/env.h"
+#include "common/rpc/server.h"
 #include "master/chunk_table.h"
 #include "master/location_map.h"
 #include "master/replica_judge.h"
@@ -21,6 +22,8 @@ class ChunkReports {
   ChunkReports(Env& env, MetaStore& store, ChunkTable& chunks, ServerTable& servers, LocationMap& locations)
       : env_(env), store_(store), chunks_(chunks), servers_(servers), locations_(locations) {}
 
+  // Before server->Start.
+  void Register(RpcServer* server);
   // One page, in order; a page that has been taken may come again. kNotFound: not the session of a
   // registered server; kOutOfOrder: a page is missing.
   Task<Result<proto::ChunkReportResponse>> Page(proto::ChunkReportRequest request);

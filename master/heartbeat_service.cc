@@ -5,6 +5,15 @@
 
 namespace picket {
 
+void HeartbeatService::Register(RpcServer* server) {
+  server->Handle<proto::HeartbeatRequest, proto::HeartbeatResponse>(
+      proto::HEARTBEAT, [this](auto request, Mono) { return Serve(std::move(request)); });
+}
+
+Task<Result<proto::HeartbeatResponse>> HeartbeatService::Serve(proto::HeartbeatRequest request) {
+  co_return Beat(request);
+}
+
 bool HeartbeatService::MayExtend(const Server& server, ChunkId chunk, Version version) const {
   if (!serving_.Check()) return false;
   auto found = chunks_.Get(chunk);

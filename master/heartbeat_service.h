@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/env/env.h"
+#include "common/rpc/server.h"
 #include "master/chunk_report.h"
 #include "master/chunk_table.h"
 #include "master/lease_table.h"
@@ -25,10 +26,13 @@ class HeartbeatService {
         reports_(reports),
         serving_(serving) {}
 
+  // Before server->Start.
+  void Register(RpcServer* server);
   // kNotFound: not the session of a registered server; it registers again.
   Result<proto::HeartbeatResponse> Beat(const proto::HeartbeatRequest& request);
 
  private:
+  Task<Result<proto::HeartbeatResponse>> Serve(proto::HeartbeatRequest request);
   // The lease of a committed version without an attempt under way, asked for by one of its members.
   bool MayExtend(const Server& server, ChunkId chunk, Version version) const;
 

@@ -27,7 +27,7 @@ struct Replica {
   proto::ReplicaState state = proto::REPLICA_STATE_UNKNOWN;
   uint64_t length = 0;
   uint32_t digest = 0;
-  InstanceId instance;
+  InstanceId instance;   // 0: not reported yet
 };
 Replica FromReport(ServerId server, uint64_t session, const proto::ReplicaReport& report);
 

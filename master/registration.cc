@@ -8,6 +8,21 @@
 
 namespace picket {
 
+void Registration::Register(RpcServer* server) {
+  server->Handle<proto::RegisterBeginRequest, proto::RegisterBeginResponse>(
+      proto::REGISTER_BEGIN, [this](auto request, Mono) { return ServeBegin(std::move(request)); });
+  server->Handle<proto::RegisterCompleteRequest, proto::RegisterCompleteResponse>(
+      proto::REGISTER_COMPLETE, [this](auto request, Mono) { return ServeComplete(std::move(request)); });
+}
+
+Task<Result<proto::RegisterBeginResponse>> Registration::ServeBegin(proto::RegisterBeginRequest request) {
+  co_return Begin(request);
+}
+
+Task<Result<proto::RegisterCompleteResponse>> Registration::ServeComplete(proto::RegisterCompleteRequest request) {
+  co_return Complete(request);
+}
+
 Result<proto::RegisterBeginResponse> Registration::Begin(const proto::RegisterBeginRequest& request) {
   const ServerId server(request.server());
   if (request.cluster() != secret_.cluster) {

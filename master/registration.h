@@ -13,6 +13,7 @@
 
 #include "common/env/env.h"
 #include "common/identity/cluster_secret.h"
+#include "common/rpc/server.h"
 #include "master/lease_table.h"
 #include "master/meta_store.h"
 #include "master/server_table.h"
@@ -33,6 +34,9 @@ class Registration {
         serving_(serving),
         heartbeat_ms_(heartbeat_ms) {}
 
+  // Before server->Start.
+  void Register(RpcServer* server);
+
   // kWrongCluster, kUnsupported (protocol), kInvalidArgument.
   Result<proto::RegisterBeginResponse> Begin(const proto::RegisterBeginRequest& request);
   // kPermissionDenied (no proof, or the challenge is not this one's), kHistoryLost, kConflict (older boot).
@@ -44,6 +48,9 @@ class Registration {
   static constexpr size_t kMaxPending = 1024;
 
  private:
+  Task<Result<proto::RegisterBeginResponse>> ServeBegin(proto::RegisterBeginRequest request);
+  Task<Result<proto::RegisterCompleteResponse>> ServeComplete(proto::RegisterCompleteRequest request);
+
   struct Pending {
     std::string nonce;
     std::string challenge;

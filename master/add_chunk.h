@@ -1,0 +1,94 @@
+// ADD_CHUNK: a new chunk at the end of a file that is being written, open, with a primary lease.
+//
+//   place → CREATE_REPLICA on each, in parallel → one synced batch {record, members, place in the file,
+//   answer} → lease → answer
+//
+// 1. Replicas are created durably first; a crash before the batch leaves orphans, never ambiguity. What a
+//    refusal leaves behind becomes garbage.
+// 2. The writer, the file's length and the chunk before are checked inside the batch too: a chunk may not
+//    hang on a file that was closed or taken over in the meantime (F8).
+// 3. The answer is part of the batch: a retry gets the same chunk.
+// Runs on the master's executor.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/env/env.h"
+#include "master/answer_table.h"
+#include "master/attempt.h"
+#include "master/chunk_table.h"
+#include "master/grant.h"
+#include "master/lease_giver.h"
+#include "master/location_map.h"
+#include "master/namespace.h"
+#include "master/server_table.h"
+#include "master/serving.h"
+#include "master/session_table.h"
+#include "proto/client_master.pb.h"
+
+namespace picket {
+
+class AddChunk {
+ public:
+  struct Options {
+    uint32_t min_write_replicas = 2;
+    uint64_t reserve_bytes = 0;
+    Nanos order_timeout = 5s;
+    // After an activation, how long to wait for servers to register before fewer replicas are made than asked.
+    Nanos registration_grace = 10s;
+  };
+  AddChunk(Env& env, MetaStore& store, AnswerTable& answers, Namespace& names, SessionTable& sessions,
+           ChunkTable& chunks, ServerTable& servers, LocationMap& locations, Orders& orders, LeaseGiver& giver,
+           Granter& granter, const Serving& serving, Options options);
+
+  // kConflict (not the next index, the chunk before is not sealed or not full), kNotEnoughReplicas naming
+  // the live servers, and the refusals of SessionTable::CheckWriter and Serving.
+  Task<Result<proto::WriteGrant>> Run(proto::AddChunkRequest request, Mono deadline);
+
+ private:
+  struct Created {
+    ServerId server;
+    Incarnation incarnation;
+    InstanceId instance;
+    Mono received;
+  };
+  struct Replicas {
+    std::vector<Created> created;
+    std::vector<ServerId> tried;
+    std::string failures;  // for the message
+  };
+
+  // The file, if this writer may add this chunk to it now.
+  Result<Entry> Check(const proto::AddChunkRequest& request) const;
+  std::vector<ServerId> Choose(const Entry& file, const std::vector<ServerId>& exclude, size_t count,
+                               const std::vector<Created>& present) const;
+  Task<> AwaitServers(proto::AddChunkRequest request, Entry file, Mono deadline);
+  Task<Replicas> CreateReplicas(Attempt attempt, Entry file, std::vector<ServerId> exclude);
+  Task<Result<Created>> CreateOne(Attempt attempt, Entry file, ServerId server);
+  // Stages the chunk and its answer.
+  Result<proto::WriteGrant> Stage(const proto::AddChunkRequest& request, const Attempt& attempt,
+                                  const std::vector<Created>& created, uint64_t* revision);
+  // What was created without getting into a file is garbage.
+  Task<> Discard(Attempt attempt, record::Chunk record, std::vector<Created> created);
+  void NoteReplicas(const Attempt& attempt, const std::vector<Created>& created);
+  Error NotEnough(const Entry& file, const Replicas& replicas) const;
+
+  Env& env_;
+  const Mono activated_;
+  MetaStore& store_;
+  AnswerTable& answers_;
+  Namespace& names_;
+  SessionTable& sessions_;
+  ChunkTable& chunks_;
+  ServerTable& servers_;
+  LocationMap& locations_;
+  Orders& orders_;
+  LeaseGiver& giver_;
+  Granter& granter_;
+  const Serving& serving_;
+  const Options options_;
+};
+
+}  // namespace picket

@@ -1,0 +1,53 @@
+// CLUSTER_REPORT: the servers, and a count of the chunks and of those below their goal, made by a walk over
+// the chunk records in bounded steps. Runs on the master's executor.
+#pragma once
+
+#include <string>
+
+#include "common/env/env.h"
+#include "common/rpc/server.h"
+#include "master/chunk_table.h"
+#include "master/chunk_view.h"
+#include "master/namespace.h"
+#include "master/server_table.h"
+#include "master/serving.h"
+#include "master/session_table.h"
+#include "proto/client_master.pb.h"
+
+namespace picket {
+
+class ClusterReport {
+ public:
+  ClusterReport(Env& env, MetaStore& store, Namespace& names, SessionTable& sessions, ChunkTable& chunks,
+                ChunkView& view, ServerTable& servers, const Serving& serving, std::string cluster)
+      : env_(env),
+        started_(env.Now()),
+        store_(store),
+        names_(names),
+        sessions_(sessions),
+        chunks_(chunks),
+        view_(view),
+        servers_(servers),
+        serving_(serving),
+        cluster_(std::move(cluster)) {}
+
+  // Before server->Start.
+  void Register(RpcServer* server);
+  Task<Result<proto::ClusterReportResponse>> Make();
+
+ private:
+  static constexpr size_t kStep = 500;  // chunks between two turns of the executor
+
+  Env& env_;
+  const Mono started_;
+  MetaStore& store_;
+  Namespace& names_;
+  SessionTable& sessions_;
+  ChunkTable& chunks_;
+  ChunkView& view_;
+  ServerTable& servers_;
+  const Serving& serving_;
+  const std::string cluster_;
+};
+
+}  // namespace picket

@@ -1,0 +1,205 @@
+#include "master/master.h"
+
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/identity/data_dir.h"
+#include "common/obs/log.h"
+#include "common/rpc/server.h"
+#include "master/add_chunk.h"
+#include "master/answer_table.h"
+#include "master/attempt.h"
+#include "master/chunk_report.h"
+#include "master/chunk_service.h"
+#include "master/chunk_table.h"
+#include "master/chunk_view.h"
+#include "master/cluster_report.h"
+#include "master/commit_seal.h"
+#include "master/file_service.h"
+#include "master/garbage_collector.h"
+#include "master/grant.h"
+#include "master/heartbeat_service.h"
+#include "master/lease_giver.h"
+#include "master/lease_table.h"
+#include "master/location_map.h"
+#include "master/meta_store.h"
+#include "master/namespace.h"
+#include "master/open_files.h"
+#include "master/orders.h"
+#include "master/purge_queue.h"
+#include "master/reclaimer.h"
+#include "master/registration.h"
+#include "master/server_table.h"
+#include "master/serving.h"
+#include "master/session_table.h"
+#include "master/trash.h"
+
+namespace picket {
+namespace {
+
+uint32_t Millis(Nanos duration) { return static_cast<uint32_t>(duration / 1ms); }
+
+Granter::Options GrantOptions(const MasterOptions& o) {
+  Granter::Options out;
+  out.min_write_replicas = o.min_write_replicas;
+  out.reserve_bytes = o.reserve_bytes;
+  out.promises.dead_after = o.dead_after;
+  return out;
+}
+
+AddChunk::Options AddChunkOptions(const MasterOptions& o) {
+  AddChunk::Options out;
+  out.min_write_replicas = o.min_write_replicas;
+  out.reserve_bytes = o.reserve_bytes;
+  return out;
+}
+
+FileService::Options FileOptions(const MasterOptions& o, ServerTable* servers) {
+  FileService::Options out;
+  out.default_replication = o.default_replication;
+  out.default_chunk_size = o.default_chunk_size;
+  out.min_write_replicas = o.min_write_replicas;
+  out.live_servers = [servers] { return static_cast<uint32_t>(servers->live_count()); };
+  return out;
+}
+
+}  // namespace
+
+// In the order of construction: what is used stands before its users.
+struct Master::Parts {
+  Parts(Env& env, const MasterOptions& o, DataDir d, ClusterSecret s)
+      : dir(std::move(d)),
+        secret(std::move(s)),
+        store(env, MetaStore::Options{dir.Path("meta"), o.cache_bytes}),
+        answers(env, store),
+        names(env, store),
+        sessions(env, store, SessionTable::Options{Millis(o.soft_limit), Millis(o.hard_limit)}),
+        purge(env, names, sessions),
+        chunks(store),
+        files(env, names, sessions, purge, chunks),
+        trash(env, store, serving, names, purge, Trash::Options{Millis64(o.trash_retention)}),
+        reclaimer(env, store, serving, names, sessions, purge, chunks),
+        servers(env, ServerTable::Options{o.suspect_after, o.dead_after}),
+        leases(env, o.lease),
+        orders(env, store, servers, secret.cluster),
+        registration(env, store, secret, servers, leases, serving, Millis(o.heartbeat)),
+        reports(env, store, chunks, servers, locations),
+        heartbeats(env, store, chunks, servers, leases, reports, serving),
+        attempts(env, store, chunks, sessions, orders, serving),
+        giver(env, servers, leases, orders, attempts),
+        granter(env, store, chunks, servers, locations, leases, orders, attempts, giver, GrantOptions(o)),
+        add_chunk(env, store, answers, names, sessions, chunks, servers, locations, orders, giver, granter, serving,
+                  AddChunkOptions(o)),
+        commit_seal(env, store, answers, names, files, chunks, attempts, servers, locations, leases),
+        view(env, store, servers, locations, leases),
+        garbage(env, store, chunks, servers, locations, leases, orders, serving,
+                GarbageCollector::Options{o.gc_interval, o.gc_settle}),
+        file_service(env, store, serving, answers, names, sessions, files, purge, trash, FileOptions(o, &servers)),
+        chunk_service(store, answers, names, sessions, chunks, view, add_chunk, granter, commit_seal),
+        report(env, store, names, sessions, chunks, view, servers, serving, secret.cluster),
+        server(env) {}
+
+  static uint64_t Millis64(Nanos duration) { return static_cast<uint64_t>(duration / 1ms); }
+
+  DataDir dir;
+  ClusterSecret secret;
+  Serving serving;
+  // Metadata.
+  MetaStore store;
+  AnswerTable answers;
+  Namespace names;
+  SessionTable sessions;
+  PurgeQueue purge;
+  ChunkTable chunks;
+  OpenFiles files;
+  Trash trash;
+  Reclaimer reclaimer;
+  // The cluster.
+  ServerTable servers;
+  LocationMap locations;
+  LeaseTable leases;
+  Orders orders;
+  Registration registration;
+  ChunkReports reports;
+  HeartbeatService heartbeats;
+  Attempts attempts;
+  LeaseGiver giver;
+  Granter granter;
+  AddChunk add_chunk;
+  CommitSeal commit_seal;
+  ChunkView view;
+  GarbageCollector garbage;
+  // Calls.
+  FileService file_service;
+  ChunkService chunk_service;
+  ClusterReport report;
+  RpcServer server;
+};
+
+Task<Result<ClusterSecret>> InitMaster(Env* env, std::string dir) {
+  ClusterSecret secret = MintClusterSecret(*env);
+  std::map<std::string, std::string> files;
+  files[std::string(kSecretFile)] = FormatClusterSecret(secret);
+  PICKET_CO_TRY(co_await InitDataDir(env, std::move(dir), "master", secret.cluster, ServerId(), std::move(files)));
+  co_return secret;
+}
+
+Master::Master(Env& env, MasterOptions options) : env_(env), options_(std::move(options)) {}
+Master::~Master() = default;
+
+Task<Status> Master::Start() {
+  PICKET_CHECK(parts_ == nullptr);
+  auto dir = co_await DataDir::Open(&env_, options_.dir, "master");
+  if (!dir) co_return Fail(dir.error());
+  auto secret = co_await LoadClusterSecret(&env_.fs(), dir->Path(kSecretFile));
+  if (!secret) co_return Fail(secret.error());
+  if (secret->cluster != dir->identity().cluster) {
+    co_return Fail(Error(Code::kWrongCluster, dir->Path(kSecretFile) + " is of cluster " + secret->cluster +
+                                                  ", its directory of " + dir->identity().cluster)
+                       .WithNextStep("put back the secret that init made for this directory"));
+  }
+  parts_ = std::make_unique<Parts>(env_, options_, std::move(*dir), std::move(*secret));
+  Parts& p = *parts_;
+  PICKET_CO_TRY(co_await p.store.Open());
+  PICKET_CO_TRY(co_await p.names.Open());
+  PICKET_CO_TRY(p.sessions.Load());
+  RegisterHandlers();
+  PICKET_CO_TRY(p.server.Start(options_.listen));
+  env_.Spawn(p.answers.SweepLoop());
+  env_.Spawn(p.reclaimer.Run());
+  env_.Spawn(p.trash.ExpireLoop());
+  env_.Spawn(p.garbage.Run());
+  PICKET_LOG(env_, kInfo, "the master of cluster {} serves at {} in epoch {}", p.secret.cluster,
+             Endpoint(options_.listen.host, port()).ToString(), p.store.epoch().number);
+  co_return Status();
+}
+
+void Master::RegisterHandlers() {
+  Parts& p = *parts_;
+  p.file_service.Register(&p.server);
+  p.chunk_service.Register(&p.server);
+  p.report.Register(&p.server);
+  p.registration.Register(&p.server);
+  p.reports.Register(&p.server);
+  p.heartbeats.Register(&p.server);
+  p.server.Handle<proto::HelloRequest, proto::HelloResponse>(proto::HELLO, [this](auto, Mono) { return Hello(); });
+}
+
+Task<Result<proto::HelloResponse>> Master::Hello() {
+  proto::HelloResponse response;
+  response.set_role("master");
+  response.set_software(PICKET_VERSION);
+  response.set_cluster(parts_->secret.cluster);
+  response.mutable_epoch()->set_number(parts_->store.epoch().number);
+  response.mutable_epoch()->set_nonce(parts_->store.epoch().nonce);
+  co_return response;
+}
+
+void Master::Stop() {
+  if (parts_ != nullptr) parts_->server.Stop();
+}
+
+uint16_t Master::port() const { return parts_->server.port(); }
+const std::string& Master::cluster() const { return parts_->secret.cluster; }
+
+}  // namespace picket
