@@ -1,0 +1,61 @@
+// WRITE_PACKET: one packet of the chain (design §3).
+//
+// 1. Packets of a chunk are judged and applied in the order of arrival: the place in the chunk's queue
+//    is drawn when the packet arrives, and everything from fence to apply happens with the lock held.
+// 2. The packet is on its way to the next hop before its checksums are verified and it is written here;
+//    the lock keeps the order on that wire.
+// 3. It is answered when it is applied here (with `sync`: durable here) and the next hop has answered:
+//    an answer means applied on every later member.
+// 4. The next hop has less time than this server, so that silence is blamed on the right one.
+// Runs on the chunkserver's executor.
+#pragma once
+
+#include "chunkserver/acked_announcer.h"
+#include "chunkserver/change_log.h"
+#include "chunkserver/lease_holder.h"
+#include "chunkserver/replica_store.h"
+#include "common/rpc/server.h"
+#include "proto/data.pb.h"
+
+namespace picket::cs {
+
+class MutationService {
+ public:
+  MutationService(Env& env, const Self& self, ReplicaStore& store, LeaseHolder& leases, ChannelPool& channels,
+                  ChangeLog& changes, AckedAnnouncer& announcer)
+      : env_(env), self_(self), store_(store), leases_(leases), channels_(channels), changes_(changes), announcer_(announcer) {}
+
+  // For RpcServer::HandleOrdered.
+  void OnPacket(RpcRequest request, Responder responder);
+
+ private:
+  struct Packet {
+    proto::WritePacketRequest request;
+    Buffer bytes;
+    Mono deadline;
+    ChunkId chunk() const { return ChunkId(request.token().chunk()); }
+    // Carries the acknowledged length only, outside the sequence of packets.
+    bool announcement() const { return bytes.empty() && !request.sync() && request.serial() == 0; }
+  };
+
+  Task<> Run(ReplicaPtr replica, FifoLock::Ticket ticket, Packet packet, Responder responder);
+  Task<Result<proto::WritePacketResponse>> Process(ReplicaPtr replica, FifoLock::Ticket ticket, Packet packet);
+  // Fills the chain of a client's packet from the lease.
+  Status Judge(const Replica& replica, Packet* packet) const;
+  Task<Result<std::unique_ptr<PendingCall>>> Forward(const Packet* packet, uint64_t acked, proto::Hop next);
+  Status VerifyPieces(const Packet& packet) const;
+  void Trace(ProtocolEvent::Kind kind, const Packet& packet, uint64_t length, uint64_t value) const;
+
+  Env& env_;
+  const Self& self_;
+  ReplicaStore& store_;
+  LeaseHolder& leases_;
+  ChannelPool& channels_;
+  ChangeLog& changes_;
+  AckedAnnouncer& announcer_;
+};
+
+// What the next hop gets of the time that is left here.
+inline Nanos NextHopTime(Nanos left) { return left - std::min<Nanos>(left / 5, 500ms); }
+
+}  // namespace picket::cs

@@ -1,0 +1,58 @@
+// The master's orders: CREATE_REPLICA, ADVANCE_VERSION, GRANT_LEASE, REVOKE_LEASE, DELETE_REPLICA; and
+// DESCRIBE_REPLICA, which orders nothing.
+//
+// 1. An order of a newer epoch makes that epoch the mark, durably, before anything else is done for it.
+// 2. Epoch and marks are judged (again) inside the chunk's critical section.
+// 3. An answer is a promise: what it says is durable before it leaves (F5).
+// Runs on the chunkserver's executor.
+#pragma once
+
+#include "chunkserver/acked_announcer.h"
+#include "chunkserver/change_log.h"
+#include "chunkserver/lease_holder.h"
+#include "chunkserver/replica_store.h"
+#include "chunkserver/server_state.h"
+#include "common/rpc/client.h"
+#include "proto/chunkserver_master.pb.h"
+
+namespace picket::cs {
+
+class OrderService {
+ public:
+  OrderService(Env& env, const Self& self, ServerState& state, ReplicaStore& store, LeaseHolder& leases,
+               ChannelPool& channels, ChangeLog& changes, AckedAnnouncer& announcer, std::string dir,
+               uint64_t reserve_bytes)
+      : env_(env), self_(self), state_(state), store_(store), leases_(leases), channels_(channels),
+        changes_(changes), announcer_(announcer), dir_(std::move(dir)), reserve_bytes_(reserve_bytes) {}
+
+  Task<Result<proto::CreateReplicaResponse>> Create(proto::CreateReplicaRequest request, Mono deadline);
+  Task<Result<proto::AdvanceVersionResponse>> Advance(proto::AdvanceVersionRequest request, Mono deadline);
+  Task<Result<proto::GrantLeaseResponse>> Grant(proto::GrantLeaseRequest request, Mono deadline);
+  Task<Result<proto::RevokeLeaseResponse>> Revoke(proto::RevokeLeaseRequest request, Mono deadline);
+  Task<Result<proto::DeleteReplicaResponse>> Delete(proto::DeleteReplicaRequest request, Mono deadline);
+  Task<Result<proto::DescribeReplicaResponse>> Describe(proto::DescribeReplicaRequest request, Mono deadline);
+
+ private:
+  // Judges the header and marks its epoch.
+  Task<Status> Admit(proto::OrderHeader header);
+  Status Judge(const proto::OrderHeader& header);
+  Task<Result<proto::CreateReplicaResponse>> CreateLocked(ReplicaPtr replica, proto::CreateReplicaRequest request);
+  Task<Status> Raise(ReplicaPtr replica, proto::AdvanceVersionRequest request, Mono deadline);
+  Task<Status> Reconcile(ReplicaPtr replica, proto::ReconcileSet set, Marking marking, Mono deadline);
+  Task<Status> DeleteLocked(ReplicaPtr replica);
+  void Trace(ProtocolEvent::Kind kind, const Replica& replica, uint64_t length, uint64_t value = 0);
+  std::unexpected<Error> Refusal(Error e) const;
+
+  Env& env_;
+  const Self& self_;
+  ServerState& state_;
+  ReplicaStore& store_;
+  LeaseHolder& leases_;
+  ChannelPool& channels_;
+  ChangeLog& changes_;
+  AckedAnnouncer& announcer_;
+  const std::string dir_;
+  const uint64_t reserve_bytes_;
+};
+
+}  // namespace picket::cs

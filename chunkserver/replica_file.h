@@ -1,0 +1,156 @@
+// One replica on disk: <chunk>.data, pure bytes, and <chunk>.meta (replica_format.h). Every durable
+// change of a replica is a method here.
+//
+// 1. The mark in the slot never goes back. A change of marks or state becomes visible in memory only
+//    after the slot is durable.
+// 2. What a slot promises is durable before the slot: data, then the CRC page, then the slot.
+// 3. Bytes below the slot's durable length are not overwritten: they are given up by a slot first.
+// 4. A failed sync is never retried: what was written since the last good one may be gone although reads
+//    still show it. The replica is given up (kCorrupt in memory) and said to be.
+// 5. A write that failed for space changes nothing that is promised.
+// 6. A crash of the process loses no byte that Append has returned for; a power cut none below the
+//    durable length.
+//
+//   Create ─▶ open ──Append──▶ open ──Seal──▶ sealed ──Raise(reopen)──▶ open
+//               │  Raise, Cut, SyncUpTo keep the state
+//               └─ Entomb ─▶ tombstone;   MarkCorrupt, a failed sync ─▶ corrupt
+//
+// REQUIRES, unless said otherwise: the caller holds the chunk's lock, and Load succeeded.
+// Runs on the chunkserver's executor.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "chunkserver/fence.h"
+#include "chunkserver/replica_format.h"
+#include "common/env/sync.h"
+
+namespace picket::cs {
+
+// What an order writes into the slot together.
+struct Marking {
+  Version version;
+  Generation generation;
+  ReplicaState state = ReplicaState::kOpen;
+  Incarnation raised_in;
+  Epoch epoch;
+  uint64_t revision = 0;
+};
+
+class ReplicaFile {
+ public:
+  // A replica that exists; `dir` holds both files. Nothing is opened.
+  ReplicaFile(Env& env, std::string dir, Slot slot);
+  ReplicaFile(const ReplicaFile&) = delete;
+
+  // Makes both files, space for the whole chunk and the first slot durable, or nothing. With `over`, the
+  // slot of a tombstone, its meta file is taken over and the marks in it stay until the new slot is
+  // durable. `slot` needs no sequence, lengths or lineage. kNoSpace, kIoError.
+  static Task<Result<std::unique_ptr<ReplicaFile>>> Create(Env* env, std::string dir, Slot slot, const Slot* over);
+
+  const Slot& slot() const { return slot_; }
+  Marks marks() const;
+  uint64_t length() const { return length_; }  // applied; not necessarily durable
+  bool dirty() const { return length_ != slot_.durable_length; }
+
+  // Opens both files and reads the CRC table; nothing when that is done. kCorrupt when they do not fit
+  // the slot (the replica is marked so).
+  Task<Status> Load();
+  bool loaded() const { return open_ != nullptr; }
+  // True if memory holds nothing that the files do not.
+  bool CanUnload() const;
+  void Unload() { open_.reset(); }
+
+  // After a start, before anything else: finds the longest verified prefix. A replica whose bytes below
+  // the durable length are not what the slot says becomes kCorrupt, durably. Replicas sealed without a
+  // sync are verified and made durable. Needs no lock; Load is not required.
+  Task<Status> Recover();
+
+  // Appends at length(). REQUIRES: `crcs` are the verified CRCs of the parts of `bytes` in each block.
+  // On return the bytes survive a crash of the process. `writeback`: begin to write back early.
+  Task<Status> Append(Buffer bytes, std::vector<uint32_t> crcs, bool writeback);
+
+  // Makes everything applied when it runs durable, at least `length`. Callers that wait for each other
+  // share one sync. The chunk's lock is not needed. `lineage`: of the slot when `length` was applied;
+  // another one by now is kSuperseded: the caller's bytes belong to the past.
+  Task<Status> SyncUpTo(uint64_t length, uint64_t lineage);
+
+  // A promise (F5): everything applied is durable, then the new marks. Raises only.
+  Task<Status> Raise(Marking marking);
+  // The same, and the content ends at `length` from then on, in one step (F2); `tail_crc` is that of the
+  // partial last block.
+  Task<Status> RaiseAndCut(Marking marking, uint64_t length, uint32_t tail_crc);
+  // Gives up the bytes from `length`, a block boundary, on, durably, under the present marks: so that a
+  // reconciliation can fill it anew.
+  Task<Status> Cut(uint64_t length);
+
+  // Seals at length(). With `sync` durable on return.
+  Task<Status> Seal(Generation generation, bool sync);
+
+  // Durable tombstone with the marks; the files are closed and the data is left to be moved away.
+  Task<Status> Entomb(int64_t wall_ns);
+  // Says durably (if the disk lets it) that the replica is not to be used.
+  Task<> MarkCorrupt(std::string why);
+
+  // The CRC of each block up to length().
+  std::vector<uint32_t> BlockCrcs() const;
+  uint32_t BlockCrc(uint64_t block) const { return open_->table[block]; }
+  // How many leading bytes are equal to content with these block CRCs: `length`, or a block boundary.
+  Task<Result<uint64_t>> EqualPrefix(uint64_t length, std::vector<uint32_t> crcs);
+  // Re-reads these blocks and compares; false when one differs or is missing.
+  Task<Result<bool>> VerifyBlocks(uint64_t first, uint64_t count);
+  // `size` bytes at `offset`, all of them below length(). kCorrupt when the file is shorter.
+  Task<Result<Buffer>> Read(uint64_t offset, size_t size);
+  // The same bytes for sendfile. The content must not be replaced before SlicesSent.
+  FileSlice Slice(uint64_t offset, size_t size);
+  // Returns when no slice of this replica is being sent any more; false at the deadline.
+  Task<bool> SlicesSent(Mono deadline);
+
+  static std::string DataName(ChunkId chunk) { return ToString(chunk) + ".data"; }
+  static std::string MetaName(ChunkId chunk) { return ToString(chunk) + ".meta"; }
+  static constexpr uint64_t kWritebackStep = 8 << 20;
+
+ private:
+  struct Handles {
+    std::shared_ptr<File> data;
+    std::shared_ptr<File> meta;
+    std::vector<uint32_t> table;  // one entry per block of the chunk; the tail's is that of length_
+  };
+  struct Slices {
+    explicit Slices(Env& env) : sent(env) {}
+    Signal sent;
+    size_t count = 0;
+  };
+
+  std::string DataPath() const { return dir_ + "/" + DataName(slot_.chunk); }
+  std::string MetaPath() const { return dir_ + "/" + MetaName(slot_.chunk); }
+  uint32_t TailCrc() const { return length_ % kBlockSize == 0 ? 0 : open_->table[length_ / kBlockSize]; }
+  Task<Status> OpenFiles();
+  // Writes table entries [first, first + count) from memory.
+  Task<Status> WriteTable(uint64_t first, uint64_t count);
+  // Data and CRC page up to `length`. REQUIRES slot_lock_.
+  Task<Status> SyncContent(uint64_t length);
+  Task<Status> SyncNow();
+  Task<Status> WriteSlot(Slot next, bool sync);
+  Task<Status> Mark(Marking marking, uint64_t length, uint32_t tail_crc);
+  Task<Result<uint64_t>> VerifiedEnd(Progress target);
+  Status GiveUp(const char* what, const Error& cause);
+  Status Usable() const;
+
+  Env& env_;
+  const std::string dir_;
+  Slot slot_;
+  uint64_t length_;
+  std::shared_ptr<Handles> open_;
+  std::shared_ptr<Slices> slices_;
+  FifoLock slot_lock_;             // whoever writes a slot holds it; taken after the chunk's lock
+  uint64_t table_synced_blocks_ = 0;
+  bool slot_unsynced_ = true;      // the newest slot may be in the page cache only
+  bool trim_data_ = false;         // the data file may be longer than length_
+  bool given_up_ = false;
+};
+
+}  // namespace picket::cs

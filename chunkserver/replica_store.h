@@ -1,0 +1,130 @@
+// Every replica of the directory, by chunk.
+//
+//   DIR/replicas/<chunk>.data, .meta    DIR/quarantine/    DIR/aside/
+//
+// 1. Only Create makes a replica, only Delete takes one away, and a tombstone stays (F21).
+// 2. Start-up reads slots only, and of unsealed replicas what is not yet durable. What is not a
+//    replica of this cluster is named in the log and moved to DIR/aside, never removed; only empty
+//    leftovers of an interrupted creation are.
+// 3. At most kMaxLoaded idle replicas keep their files open.
+// Runs on the chunkserver's executor.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chunkserver/quarantine.h"
+#include "chunkserver/replica_file.h"
+#include "chunkserver/server_state.h"
+#include "proto/chunkserver_master.pb.h"
+
+namespace picket::cs {
+
+// One chunk's place on this server: its lock, its files, and what this boot knows about its version.
+// Everything but `chunk` and `lock()` is read and changed with the lock held.
+class Replica {
+ public:
+  Replica(Env& env, ChunkId id) : chunk(id), env_(env) {}
+
+  const ChunkId chunk;
+  // The chunk's critical section, FIFO: packets are judged and applied in the order of arrival.
+  FifoLock& lock() {
+    if (!lock_) lock_ = std::make_unique<FifoLock>(env_);
+    return *lock_;
+  }
+  Marks marks() const {
+    if (file) return file->marks();
+    Marks none;
+    none.chunk = chunk;
+    return none;
+  }
+
+  // Null: there is no replica, not even a tombstone. Shared: a sync may outlast the lock.
+  std::shared_ptr<ReplicaFile> file;
+
+  // Of the marked version, in this boot; forgotten when the mark is raised.
+  uint64_t last_serial = 0;
+  std::optional<Mono> answered_at;  // just before the first answer for this version left (F19)
+  // What the writer is known to have been acknowledged (F16). Kept over versions: it never shrinks.
+  uint64_t known_acked = 0;
+
+ private:
+  friend class ReplicaStore;
+  Env& env_;
+  std::unique_ptr<FifoLock> lock_;
+  std::optional<std::list<Replica*>::iterator> place_;  // among the loaded
+};
+
+using ReplicaPtr = std::shared_ptr<Replica>;
+
+class ReplicaStore {
+ public:
+  struct Options {
+    std::string dir;  // the chunkserver's
+    std::string cluster;
+    Nanos quarantined_for = 24h;
+    size_t max_loaded = 400;
+  };
+  ReplicaStore(Env& env, Options options);
+
+  static std::string ReplicasDir(const std::string& dir) { return dir + "/replicas"; }
+  static std::string QuarantineDir(const std::string& dir) { return dir + "/quarantine"; }
+  static std::string AsideDir(const std::string& dir) { return dir + "/aside"; }
+  // Makes the directories, durable on return except for their names in `dir`.
+  static Task<Status> Init(Env* env, std::string dir);
+
+  // Reads the directory. Tells `state` the highest revision seen in a slot (F12).
+  Task<Status> Open(ServerState* state);
+
+  // Null when nothing is known of the chunk; a tombstone is a Replica.
+  ReplicaPtr Find(ChunkId chunk) const;
+  // For a creation: a place that may be empty. ForgetEmpty must follow.
+  ReplicaPtr FindOrAdd(ChunkId chunk);
+  void ForgetEmpty(const ReplicaPtr& replica);
+
+  // Opens the replica's files for use under its lock. NOT_FOUND without a replica.
+  Task<Status> Use(ReplicaPtr replica);
+  // Durable on return. REQUIRES: the lock, and no replica or a tombstone.
+  Task<Status> Create(ReplicaPtr replica, Slot slot);
+  // Leaves a durable tombstone and moves the bytes to quarantine. REQUIRES: the lock.
+  Task<Status> Delete(ReplicaPtr replica);
+  Task<Result<size_t>> PurgeQuarantine() { return quarantine_.Purge(); }
+
+  // In the order of chunk ids, without tombstones, beginning after `after`; at most `limit`.
+  std::vector<ReplicaPtr> List(ChunkId after, size_t limit) const;
+  proto::ReplicaReport Report(const Replica& replica, Incarnation own) const;
+
+  struct Totals {
+    uint64_t replicas = 0;
+    uint64_t bytes = 0;
+  };
+  Totals totals() const;
+
+ private:
+  struct Found {
+    ChunkId chunk;
+    bool data = false;
+    bool meta = false;
+  };
+  Task<> LoadOne(Found found, ServerState* state);
+  Task<> SetAside(std::string name, std::string why, Incarnation boot);
+  static Task<bool> Worker(ReplicaStore* self, std::shared_ptr<std::vector<Found>> work, std::shared_ptr<size_t> next,
+                           ServerState* state);
+  void Touch(Replica* replica);
+  ReplicaPtr Add(ChunkId chunk);
+
+  static constexpr size_t kScanWorkers = 16;
+
+  Env& env_;
+  const Options options_;
+  const std::string replicas_dir_;
+  Quarantine quarantine_;
+  std::map<ChunkId, ReplicaPtr> replicas_;
+  std::list<Replica*> loaded_;  // least recently used first
+};
+
+}  // namespace picket::cs

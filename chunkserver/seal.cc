@@ -1,0 +1,106 @@
+#include "chunkserver/seal.h"
+
+#include "chunkserver/blame.h"
+#include "chunkserver/mutation.h"
+#include "common/base/mutation.h"
+
+namespace picket::cs {
+
+Task<SealService::Answer> SealService::Seal(proto::SealRequest request, Mono deadline) {
+  const ChunkId chunk(request.token().chunk());
+  MutationTokens tokens;
+  tokens.version = Version(request.token().version());
+  tokens.generation = Generation(request.token().generation());
+  tokens.target = Incarnation(request.target_incarnation());
+
+  ReplicaPtr replica = store_.Find(chunk);
+  FifoLock::Ticket ticket;
+  Marks marks;
+  marks.chunk = chunk;
+  if (replica) {
+    ticket = replica->lock().Enqueue();
+    co_await ticket.Wait();
+    marks = replica->marks();
+  }
+  auto step = FenceSeal(marks, self_, tokens, request.length());
+  if (!step) co_return Fail(BlameSelf(std::move(step).error(), self_.server));
+
+  std::vector<proto::Hop> others;
+  if (!request.from_primary()) {
+    auto lease = leases_.Held(chunk, tokens.version);
+    if (!lease && !PICKET_MUTANT(primary_lease_seal)) {
+      Error e(Code::kNotPrimary, "chunk " + ToString(chunk) + ": this server holds no primary lease for version " +
+                                     tokens.version.ToString());
+      e.server = self_.server.value;
+      co_return Fail(std::move(e).WithNextStep("ask the master for a grant"));
+    }
+    if (lease) others = lease->others;
+  }
+  if (Status ready = co_await store_.Use(replica); !ready) {
+    co_return Fail(BlameSelf(std::move(ready).error(), self_.server));
+  }
+
+  std::vector<Task<Answer>> seals;
+  for (const proto::Hop& hop : others) seals.push_back(SealOther(request, hop, deadline));
+  seals.push_back(SealOwn(std::move(replica), std::move(ticket), request, *step));
+  auto answers = co_await WhenAll(&env_, std::move(seals));
+
+  // The own failure first: it cannot be somebody else's fault.
+  std::rotate(answers.begin(), answers.end() - 1, answers.end());
+  proto::SealResponse response;
+  for (auto& answer : answers) {
+    if (!answer) co_return Fail(std::move(answer).error());
+    if (response.sealed_servers_size() > 0 && answer->digest() != response.digest()) {
+      Error e(Code::kIntegrity, "chunk " + ToString(chunk) + ": two replicas sealed at " +
+                                    std::to_string(request.length()) + " bytes with different digests");
+      e.server = answer->sealed_servers(0);
+      co_return Fail(std::move(e)
+                         .WithTokens(answer->digest(), response.digest())
+                         .WithNextStep("ask the master for a grant without the replica that differs"));
+    }
+    response.set_length(answer->length());
+    response.set_digest(answer->digest());
+    response.add_sealed_servers(answer->sealed_servers(0));
+  }
+  co_return response;
+}
+
+Task<SealService::Answer> SealService::SealOwn(ReplicaPtr replica, FifoLock::Ticket ticket,
+                                               proto::SealRequest request, SealStep step) {
+  auto file = replica->file;
+  if (step == SealStep::kSeal || (request.sync() && file->dirty())) {
+    const bool sync = request.sync() && !PICKET_MUTANT(sync_seal);
+    Status sealed = co_await file->Seal(Generation(request.token().generation()), sync);
+    changes_.Changed(replica->chunk);
+    if (!sealed) co_return Fail(BlameSelf(std::move(sealed).error(), self_.server));
+    ProtocolEvent e{};
+    e.kind = ProtocolEvent::Kind::kReplicaSealed;
+    e.server = self_.server;
+    e.chunk = replica->chunk;
+    e.version = file->slot().version;
+    e.generation = file->slot().generation;
+    e.length = file->length();
+    e.value = file->slot().digest;
+    env_.Trace(e);
+  }
+  proto::SealResponse response;
+  response.set_length(file->length());
+  response.set_digest(file->slot().digest);
+  response.add_sealed_servers(self_.server.value);
+  co_return response;
+}
+
+Task<SealService::Answer> SealService::SealOther(proto::SealRequest request, proto::Hop hop, Mono deadline) {
+  const Nanos left = NextHopTime(deadline - env_.Now());
+  if (left <= 0ns) co_return Fail(BlameSelf(Error(Code::kDeadlineExceeded, "no time is left to seal"), self_.server));
+  request.set_from_primary(true);
+  request.set_target_incarnation(hop.incarnation());
+  auto channel = channels_.Get(Endpoint(hop.host(), static_cast<uint16_t>(hop.port())));
+  auto answer = co_await channel->Call<proto::SealResponse>(proto::SEAL, request, left);
+  if (!answer) co_return Fail(BlameHop(std::move(answer).error(), hop, self_.server));
+  answer->clear_sealed_servers();
+  answer->add_sealed_servers(hop.server());
+  co_return answer;
+}
+
+}  // namespace picket::cs
