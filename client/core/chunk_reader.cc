@@ -74,22 +74,29 @@ Task<Result<ChunkBytes>> ChunkReader::Read(std::shared_ptr<ChunkReader> self, In
   // A master that restarts is waited for; chunkservers that are gone are not.
   Mono deadline = env.Now() + self->master_patience_;
   std::optional<Mono> give_up;
+  std::shared_ptr<Race> last;
   for (int round = 1;; ++round) {
     bool cached = false;
     auto place = co_await Find(self, inode, index, deadline, &cached);
-    if (!place) co_return Fail(std::move(place).error());
+    if (!place) {
+      // Where the chunk was, and who refused it, says more than a master that is silent now.
+      if (last && IsRetryable(place.error().code)) co_return Fail(self->Nobody(*last));
+      co_return Fail(std::move(place).error());
+    }
     if (!give_up) give_up = deadline = env.Now() + kGiveUpAfter;
     auto race = std::make_shared<Race>(env);
     race->place = std::move(*place);
     race->offset = offset;
     race->size = size;
-    co_await RunRace(self, race, *give_up);
+    co_await RunRace(self, race, cached ? std::min(*give_up, env.Now() + kTrustCacheFor) : *give_up);
     if (race->won) co_return std::move(*race->won);
+    last = race;
     self->cache_.Forget(inode, index);
     if (cached) continue;
     const Nanos delay = NextDelay(kRounds, round, env.Random());
-    const bool all_corrupt =
-        !race->refusals.empty() && std::ranges::all_of(race->refusals, [](const Refusal& r) { return r.error.code == Code::kCorrupt; });
+    const bool all_corrupt = !race->refusals.empty() && std::ranges::all_of(race->refusals, [](const Refusal& r) {
+      return r.error.code == Code::kCorrupt;
+    });
     if (env.Now() + delay >= *give_up || (all_corrupt && round > 2)) co_return Fail(self->Nobody(*race));
     co_await env.Sleep(delay);
   }

@@ -32,6 +32,7 @@ class ChunkReader {
   static constexpr Nanos kHedgeAfter = 1s;
   static constexpr Nanos kGiveUpAfter = 9s;
   static constexpr Nanos kReadTimeout = 8s;
+  static constexpr Nanos kTrustCacheFor = 4s;   // silence at remembered places: ask where it is now
   static constexpr uint32_t kLocatePage = 64;  // chunks
 
   ChunkReader(Env& env, std::shared_ptr<MasterClient> master, Nanos master_patience);

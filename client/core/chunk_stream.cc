@@ -13,8 +13,7 @@ ChunkStream::ChunkStream(Env& env, proto::WriteGrant grant, std::shared_ptr<Sign
       channel_(std::make_unique<Channel>(
           env, Endpoint(grant_.chain(0).host(), static_cast<uint16_t>(grant_.chain(0).port())))),
       end_(grant_.length()),
-      acked_(grant_.length()),
-      last_sent_(env.Now()) {}
+      acked_(grant_.length()) {}
 
 Task<> ChunkStream::Connect(std::shared_ptr<ChunkStream> self) {
   auto connected = co_await self->channel_->Connect(kConnectTimeout);
@@ -32,10 +31,10 @@ void ChunkStream::Send(const Packet& packet, bool sync) {
   Transmit(std::move(request), Payload(packet.data));
 }
 
-void ChunkStream::SendEmpty(bool sync) {
+void ChunkStream::SendSync() {
   proto::WritePacketRequest request;
   request.set_offset(end_);
-  request.set_sync(sync);
+  request.set_sync(true);
   Transmit(std::move(request), Payload());
 }
 
@@ -49,9 +48,7 @@ void ChunkStream::Transmit(proto::WritePacketRequest request, Payload payload) {
   auto call = channel_->Start(proto::WRITE_PACKET, request.SerializeAsString(), std::move(payload),
                               sync ? kSyncTimeout : kPacketTimeout);
   ++in_flight_;
-  told_acked_ = acked_;
   if (sync) sync_asked_ = end_;
-  last_sent_ = env_.Now();
   env_.Spawn(AwaitAnswer(shared_from_this(), std::move(call), end_, sync));
 }
 

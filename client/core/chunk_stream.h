@@ -36,8 +36,8 @@ class ChunkStream : public std::enable_shared_from_this<ChunkStream> {
   static Task<> Connect(std::shared_ptr<ChunkStream> self);
   // The packet must begin at end(). With sync: it is acknowledged when all is durable.
   void Send(const Packet& packet, bool sync);
-  // No bytes: carries the acknowledged length to the replicas, or a sync.
-  void SendEmpty(bool sync);
+  // No bytes: all that was sent so far is made durable.
+  void SendSync();
   // Seals every member at end(). REQUIRES: nothing in flight. An answer that was lost is asked for once more.
   static Task<Result<proto::SealResponse>> Seal(std::shared_ptr<ChunkStream> self, bool sync);
   void Break(Error cause);
@@ -52,8 +52,6 @@ class ChunkStream : public std::enable_shared_from_this<ChunkStream> {
   uint64_t acked() const { return acked_; }
   uint64_t synced() const { return synced_; }            // durable on every member, by a sync on this stream
   uint64_t sync_asked() const { return sync_asked_; }    // a sync that covers it is on the wire
-  uint64_t told_acked() const { return told_acked_; }    // the highest acked length that replicas were sent
-  Mono last_sent() const { return last_sent_; }
   const std::optional<Error>& broken() const { return broken_; }
 
  private:
@@ -70,9 +68,7 @@ class ChunkStream : public std::enable_shared_from_this<ChunkStream> {
   uint64_t acked_ = 0;
   uint64_t synced_ = 0;
   uint64_t sync_asked_ = 0;
-  uint64_t told_acked_ = 0;
   size_t in_flight_ = 0;
-  Mono last_sent_{};
   std::optional<Error> broken_;
 };
 

@@ -2,10 +2,12 @@
 
 namespace picket {
 
-WriteFailure JudgeWriteFailure(const Error& error, ServerId primary) {
+WriteFailure JudgeWriteFailure(const Error& error, ServerId primary, bool repeated) {
   const ServerId named(error.server);
   switch (error.code) {
     case Code::kCorrupt:
+      if (!named && !repeated) return {WriteVerdict::kAskAgain, {}};
+      return {WriteVerdict::kBlame, named ? named : primary};
     case Code::kIoError:
     case Code::kNoSpace:
     case Code::kReadOnly:

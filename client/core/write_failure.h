@@ -19,7 +19,9 @@ struct WriteFailure {
   ServerId blamed;  // for kBlame
 };
 
-// `primary` answered `error`, or failed to. A hop behind it is named by Error::server.
-WriteFailure JudgeWriteFailure(const Error& error, ServerId primary);
+// `primary` answered `error`, or failed to. The server that failed is named by Error::server. Bytes that
+// arrived damaged at the primary say nothing about who damaged them: it is named when that happens again
+// (`repeated`: nothing was acknowledged since the last failure).
+WriteFailure JudgeWriteFailure(const Error& error, ServerId primary, bool repeated);
 
 }  // namespace picket

@@ -40,7 +40,6 @@ struct WriteSessionOptions {
 class WriteSession : public std::enable_shared_from_this<WriteSession> {
  public:
   static constexpr size_t kMaxQueued = 8;               // packets not yet acknowledged, the window included
-  static constexpr Nanos kTellAckedAfter = 100ms;       // of silence (F16)
   static constexpr Nanos kPlacementPatience = 8s;       // for enough chunkservers to place a chunk on
   static constexpr Nanos kProbeTimeout = 2s;
 
@@ -64,7 +63,7 @@ class WriteSession : public std::enable_shared_from_this<WriteSession> {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
-  enum class Step { kWait, kAllocate, kSend, kSync, kSyncSealed, kTellAcked, kRecover, kSeal, kFinish };
+  enum class Step { kWait, kAllocate, kSend, kSync, kSyncSealed, kRecover, kSeal, kFinish };
   struct Queued {
     uint64_t index = 0;  // of its chunk
     Packet packet;
@@ -80,7 +79,6 @@ class WriteSession : public std::enable_shared_from_this<WriteSession> {
   // ---- the moving task (write_session_steps.cc)
   static Task<> Move(std::shared_ptr<WriteSession> self);
   Step NextStep() const;
-  Nanos SilenceLeft() const;
   Task<Status> Take(Step step);
   Task<Status> Allocate();
   Task<Status> Recover();

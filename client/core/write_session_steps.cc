@@ -23,8 +23,6 @@ Task<> WriteSession::Move(std::shared_ptr<WriteSession> self) {
     if (step != Step::kWait) {
       auto taken = co_await self->Take(step);
       if (!taken) self->GiveUp(std::move(taken).error());
-    } else if (self->stream_ && self->stream_->told_acked() < self->stream_->acked()) {
-      co_await self->news_->WaitFor(std::max(self->SilenceLeft(), 1ns));
     } else {
       co_await self->news_->Wait();
     }
@@ -47,18 +45,14 @@ WriteSession::Step WriteSession::NextStep() const {
     if (!unsynced_.empty()) return Step::kSyncSealed;
     if (stream_->sync_asked() < stream_->end() && stream_->room()) return Step::kSync;
   }
-  if (drained && stream_->told_acked() < stream_->acked() && SilenceLeft() <= 0ns) return Step::kTellAcked;
   return Step::kWait;
 }
-
-Nanos WriteSession::SilenceLeft() const { return stream_->last_sent() + kTellAckedAfter - env_.Now(); }
 
 Task<Status> WriteSession::Take(Step step) {
   switch (step) {
     case Step::kWait: break;
     case Step::kSend: SendNext(); break;
-    case Step::kSync: stream_->SendEmpty(true); break;
-    case Step::kTellAcked: stream_->SendEmpty(false); break;
+    case Step::kSync: stream_->SendSync(); break;
     case Step::kAllocate: co_return co_await Allocate();
     case Step::kRecover: co_return co_await Recover();
     case Step::kSeal: co_return co_await Seal();
@@ -199,7 +193,7 @@ Task<bool> WriteSession::PrimaryAnswers() {
 Task<Status> WriteSession::Recover() {
   const Error cause = *stream_->broken();
   const auto old = stream_;
-  WriteFailure failure = JudgeWriteFailure(cause, old->primary());
+  WriteFailure failure = JudgeWriteFailure(cause, old->primary(), failures_ > 0);
   if (failure.verdict == WriteVerdict::kFinal) co_return Fail(cause);
   old->Stop();
   if (failure.verdict == WriteVerdict::kProbe) {
@@ -218,6 +212,7 @@ Task<Status> WriteSession::Recover() {
   for (Mono end = Stuck(); env_.Now() < end; end = Stuck()) {
     if (failures_ > 1) co_await BackOff(last);
     if (ended_) co_return Status();
+    if (env_.Now() >= end) break;
     proto::GrantRequest request;
     Sign(&request);
     request.set_chunk(old->grant().token().chunk());
