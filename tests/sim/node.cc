@@ -74,6 +74,7 @@ void Node::Die(Death death) {
     disk_.LosePower();
   }
   tearing_down_ = false;
+  for (auto& observer : world_.death_observers_) observer(*this, death == Death::kPower);
 }
 
 void Node::EmptyGraveyard() {

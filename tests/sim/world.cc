@@ -24,11 +24,15 @@ World::World(Config config, uint64_t seed)
       buggify_rng_(Stream("buggify")) {}
 
 World::~World() {
+  ShutDown();
+  ready_.clear();
+  heap_.clear();
+}
+
+void World::ShutDown() {
   for (auto& node : nodes_) {
     if (node->alive()) node->Crash(Node::Death::kProcess);
   }
-  ready_.clear();
-  heap_.clear();
 }
 
 Rng World::Stream(std::string_view purpose) const {

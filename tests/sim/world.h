@@ -54,6 +54,9 @@ class World {
   size_t node_count() const { return nodes_.size(); }
   Node* FindHost(std::string_view host);
 
+  // Kills every node that is up. At the latest the destructor does.
+  void ShutDown();
+
   // A generator of its own for `purpose`: depends on the seed and the name only.
   Rng Stream(std::string_view purpose) const;
   Rng& scheduler_rng() { return scheduler_rng_; }
@@ -85,6 +88,9 @@ class World {
   // Told of every protocol event of every node, at the moment it happens.
   using Observer = std::function<void(Node&, const ProtocolEvent&)>;
   void AddObserver(Observer observer) { observers_.push_back(std::move(observer)); }
+  // Told of every death of a node, when its tasks are gone; `power`: un-synced bytes are lost.
+  using DeathObserver = std::function<void(Node&, bool power)>;
+  void AddDeathObserver(DeathObserver observer) { death_observers_.push_back(std::move(observer)); }
 
   // The last lines of what happened: logs, faults, protocol events.
   void Note(const Node* node, LogLevel level, std::string_view line);
@@ -139,6 +145,7 @@ class World {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::set<std::pair<uint32_t, uint32_t>> cuts_;
   std::vector<Observer> observers_;
+  std::vector<DeathObserver> death_observers_;
   std::deque<std::string> log_;
   std::optional<Violation> violation_;
 
