@@ -92,7 +92,7 @@ class Lister {
         continue;
       }
       const bool directory = entry.type == FileType::kDirectory;
-      context_.out.Print("{}{} {:>3} {:<{}} {:<{}} {:>{}} {} {}\n", directory ? 'd' : '-', PermissionText(entry.mode) + " ",
+      context_.out.Print("{}{} {:>3} {:<{}} {:<{}} {:>{}} {} {}\n", directory ? 'd' : '-', PermissionText(entry.mode),
                          directory ? "-" : fmt::format("{}", entry.replication), context_.out.Name(entry.owner),
                          owner_width, context_.out.Name(entry.group), group_width, size_of(entry), size_width,
                          LocalTime(entry.mtime_ns, "%Y-%m-%d %H:%M"), path);
