@@ -4,6 +4,8 @@ import subprocess
 
 from harness import EXIT_OK, MIB, ClusterTest, background, eventually, main
 
+CHUNK = 64 * MIB
+
 
 class KillsDuringPut(ClusterTest):
     each = True
@@ -14,18 +16,20 @@ class KillsDuringPut(ClusterTest):
 
     def start_put(self, path, first_bytes):
         """A put from a pipe, of which so much has been written to it and is readable in the store."""
-        self.content = open(self.make_file("content", self.SIZE), "rb").read()
+        with open(self.make_file("content", self.SIZE), "rb") as file:
+            self.content = file.read()
         process = self.cluster.start("put", "-", path, stdin=subprocess.PIPE)
         self.put = self.enterContext(background(process))
         process.stdin.write(self.content[:first_bytes])
         process.stdin.flush()
-        # The client is silent now, so it flushes: the last chunk is open, and replicated.
-        return eventually(lambda: self.open_chunk(path), "an open chunk with its primary")
+        # The client is silent now, so it flushes: what has come is on the replicas of the last chunk.
+        index = first_bytes // CHUNK
+        return eventually(lambda: self.open_chunk(path, index), "the chunk being written, with its primary")
 
-    def open_chunk(self, path):
+    def open_chunk(self, path, index):
         result = self.cluster.run("chunk", "show", path, "--json")
         chunks = result.json["chunks"] if result.code == EXIT_OK else []
-        return chunks[-1] if chunks and not chunks[-1]["sealed"] and chunks[-1]["primary"] else None
+        return chunks[index] if len(chunks) > index and chunks[index]["primary"] else None
 
     def finish_put(self, path, first_bytes):
         self.put.stdin.write(self.content[first_bytes:])
