@@ -6,9 +6,10 @@
 
 namespace picket {
 
-ChunkStream::ChunkStream(Env& env, proto::WriteGrant grant, std::shared_ptr<Signal> news)
+ChunkStream::ChunkStream(Env& env, proto::WriteGrant grant, bool sync_at_seal, std::shared_ptr<Signal> news)
     : env_(env),
       grant_(std::move(grant)),
+      sync_at_seal_(sync_at_seal),
       news_(std::move(news)),
       channel_(std::make_unique<Channel>(
           env, Endpoint(grant_.chain(0).host(), static_cast<uint16_t>(grant_.chain(0).port())))),
@@ -44,6 +45,7 @@ void ChunkStream::Transmit(proto::WritePacketRequest request, Payload payload) {
   request.set_serial(++serial_);
   request.set_acked_length(acked_);
   request.set_target_incarnation(grant_.chain(0).incarnation());
+  request.set_unsynced_seal(!sync_at_seal_);
   const bool sync = request.sync();
   auto call = channel_->Start(proto::WRITE_PACKET, request.SerializeAsString(), std::move(payload),
                               sync ? kSyncTimeout : kPacketTimeout);

@@ -28,9 +28,10 @@ class ChunkStream : public std::enable_shared_from_this<ChunkStream> {
   static constexpr Nanos kPacketTimeout = 15s;
   static constexpr Nanos kSyncTimeout = 40s;       // a packet or seal that waits for disks
 
+  // sync_at_seal: what the writer means to do, for the replicas' disks to begin early.
   // `news` is notified whenever acked, synced or broken changed.
   // REQUIRES: grant.chain is not empty.
-  ChunkStream(Env& env, proto::WriteGrant grant, std::shared_ptr<Signal> news);
+  ChunkStream(Env& env, proto::WriteGrant grant, bool sync_at_seal, std::shared_ptr<Signal> news);
 
   // Connects to the primary; breaks when that fails.
   static Task<> Connect(std::shared_ptr<ChunkStream> self);
@@ -61,6 +62,7 @@ class ChunkStream : public std::enable_shared_from_this<ChunkStream> {
 
   Env& env_;
   const proto::WriteGrant grant_;
+  const bool sync_at_seal_;
   const std::shared_ptr<Signal> news_;
   std::unique_ptr<Channel> channel_;
   uint64_t serial_ = 0;

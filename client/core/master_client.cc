@@ -42,7 +42,7 @@ MasterClient::MasterClient(Env& env, Endpoint master, ClientId client, Nanos con
       connect_timeout_(connect_timeout),
       channel_(env, std::move(master)),
       ids_(client),
-      answered_(env) {}
+      done_(env) {}
 
 Task<Status> MasterClient::FirstContact(Mono deadline) {
   if (reached_) co_return Status();
@@ -64,6 +64,11 @@ Task<Status> MasterClient::FirstContact(Mono deadline) {
     if (env_.Now() + delay >= end) co_return Fail(NoMaster(endpoint(), hello.error()));
     co_await env_.Sleep(delay);
   }
+}
+
+Task<MasterClient::Mutation> MasterClient::NewMutation() {
+  while (ids_.full()) co_await done_.Wait();
+  co_return Mutation(this, ids_.Next());
 }
 
 Task<Result<std::string>> MasterClient::Send(proto::Method method, std::string body, Mono deadline) {

@@ -28,36 +28,45 @@ class MasterClient {
   // HELLO: is there a master?
   Task<Status> FirstContact(Mono deadline);
 
-  // A request without effect.
+  // A request that may be executed any number of times.
   template <class Response>
   Task<Result<Response>> Read(proto::Method method, const google::protobuf::MessageLite& request, Mono deadline) {
     return Typed<Response>(this, method, request.SerializeAsString(), deadline);
   }
-  // A request with an effect, which bears a MutationId from here on.
+  // A change: the id that every request for it bears, as long as it is wanted.
+  class Mutation {
+   public:
+    Mutation(MasterClient* client, proto::MutationId id) : client_(client), id_(std::move(id)) {}
+    Mutation(Mutation&& o) noexcept : client_(std::exchange(o.client_, nullptr)), id_(std::move(o.id_)) {}
+    Mutation& operator=(Mutation&&) = delete;
+    ~Mutation() {
+      if (client_ != nullptr) client_->Done(id_.sequence());
+    }
+    const proto::MutationId& id() const { return id_; }
+
+   private:
+    MasterClient* client_;
+    proto::MutationId id_;
+  };
+  // Waits while too many are open.
+  Task<Mutation> NewMutation();
+
+  // A request with an effect.
   template <class Response, class Request>
   Task<Result<Response>> Mutate(proto::Method method, Request request, Mono deadline) {
-    while (ids_.full()) co_await answered_.Wait();
-    const Open open(this, ids_.Next());
-    *request.mutable_mutation() = open.id;
-    co_return co_await Typed<Response>(this, method, request.SerializeAsString(), deadline);
+    const Mutation mutation = co_await NewMutation();
+    *request.mutable_mutation() = mutation.id();
+    co_return co_await Read<Response>(method, request, deadline);
   }
 
   // How long one attempt waits for its answer before the connection is doubted.
   static constexpr Nanos kAttemptTimeout = 15s;
 
  private:
-  // A mutation between its first attempt and its outcome.
-  struct Open {
-    Open(MasterClient* c, proto::MutationId i) : client(c), id(std::move(i)) {}
-    Open(const Open&) = delete;
-    ~Open() {
-      client->ids_.Done(id.sequence());
-      client->answered_.NotifyAll();
-    }
-    MasterClient* client;
-    proto::MutationId id;
-  };
-
+  void Done(uint64_t sequence) {
+    ids_.Done(sequence);
+    done_.NotifyAll();
+  }
   Task<Result<std::string>> Send(proto::Method method, std::string body, Mono deadline);
 
   template <class Response>
@@ -76,7 +85,7 @@ class MasterClient {
   const Nanos connect_timeout_;
   Channel channel_;
   MutationIds ids_;
-  Signal answered_;
+  Signal done_;
   bool reached_ = false;
 };
 

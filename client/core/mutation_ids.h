@@ -4,7 +4,6 @@
 // A number is open from Next to Done. What gave up at its deadline is done too: it is never sent again.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <set>
 
@@ -18,9 +17,9 @@ class MutationIds {
  public:
   explicit MutationIds(ClientId client) : client_(client) {}
 
-  // The master keeps a bounded number of answers for a client; fewer are ever open at once.
-  static constexpr size_t kMaxOpen = 256;
-  bool full() const { return open_.size() >= kMaxOpen; }
+  // The master keeps the answers to a client's last 1024 mutations; an open one must not fall behind them.
+  static constexpr uint64_t kMaxSpan = 1000;
+  bool full() const { return !open_.empty() && last_ - *open_.begin() >= kMaxSpan; }
 
   // REQUIRES: !full().
   proto::MutationId Next() {

@@ -84,6 +84,7 @@ class WriteSession : public std::enable_shared_from_this<WriteSession> {
   Task<Status> Recover();
   Task<Status> Seal();
   Task<Status> SyncSealed();
+  static Task<Status> SyncSealedAt(Env* env, proto::WriteGrant grant, proto::Hop hop);
   Task<Status> Finish();
   void SendNext();
   void Absorb();

@@ -120,14 +120,16 @@ void WriteSession::Progressed() {
 
 Task<Status> WriteSession::Allocate() {
   const Mono begun = env_.Now();
-  while (true) {
+  // One chunk, whatever it takes: an attempt that failed late may have made it.
+  const auto mutation = co_await master_->NewMutation();
+  while (!ended_) {
     proto::AddChunkRequest request;
+    *request.mutable_mutation() = mutation.id();
     Sign(&request);
     request.set_index(index_);
     const auto avoided = health_.AllAvoided(env_.Now());
     for (const ServerId server : avoided) request.add_exclude_servers(server.value);
-    auto grant = co_await master_->Mutate<proto::WriteGrant>(proto::ADD_CHUNK, std::move(request),
-                                                             begun + options_.patience);
+    auto grant = co_await master_->Read<proto::WriteGrant>(proto::ADD_CHUNK, request, begun + options_.patience);
     if (ended_) co_return Status();
     if (grant) {
       if (grant->chain_size() < static_cast<int>(created_.status().replication()) && warnings_.empty()) {
@@ -154,8 +156,8 @@ Task<Status> WriteSession::Allocate() {
     }
     if (env_.Now() >= end) co_return Fail(std::move(error));
     co_await BackOff(error);
-    if (ended_) co_return Status();
   }
+  co_return Status();
 }
 
 Task<Status> WriteSession::OpenStream(proto::WriteGrant grant) {
@@ -169,7 +171,7 @@ Task<Status> WriteSession::OpenStream(proto::WriteGrant grant) {
                                                  std::to_string(length) + " bytes, of which this writer sent " +
                                                  std::to_string(sent_end_));
   }
-  stream_ = std::make_shared<ChunkStream>(env_, std::move(grant), news_);
+  stream_ = std::make_shared<ChunkStream>(env_, std::move(grant), options_.sync, news_);
   sent_ = 0;
   failed_.clear();
   Absorb();
@@ -287,12 +289,28 @@ Task<Status> WriteSession::Seal() {
   co_return Status();
 }
 
+Task<Status> WriteSession::SyncSealedAt(Env* env, proto::WriteGrant grant, proto::Hop hop) {
+  proto::SealRequest request;
+  *request.mutable_token() = grant.token();
+  request.set_length(grant.length());
+  request.set_sync(true);
+  request.set_target_incarnation(hop.incarnation());
+  request.set_from_primary(true);
+  Channel channel(*env, Endpoint(hop.host(), static_cast<uint16_t>(hop.port())));
+  auto sealed = co_await channel.Call<proto::SealResponse>(proto::SEAL, request, ChunkStream::kSyncTimeout);
+  if (!sealed) co_return Fail(std::move(sealed).error());
+  co_return Status();
+}
+
 // A sync that reaches back to chunks that were sealed without one: the seal is asked for again.
 Task<Status> WriteSession::SyncSealed() {
-  auto stream = std::make_shared<ChunkStream>(env_, unsynced_.front(), news_);
-  auto sealed = co_await ChunkStream::Seal(stream, true);
+  // At each member itself: a sealed chunk's primary need not hold its lease any more.
+  std::vector<Task<Status>> seals;
+  for (const auto& hop : unsynced_.front().chain()) seals.push_back(SyncSealedAt(&env_, unsynced_.front(), hop));
+  for (auto& sealed : co_await WhenAll(&env_, std::move(seals))) {
+    if (!sealed) co_return Fail(std::move(sealed).error());
+  }
   if (ended_) co_return Status();
-  if (!sealed) co_return Fail(std::move(sealed).error());
   unsynced_.erase(unsynced_.begin());
   if (unsynced_.empty()) {
     synced_ = std::max(synced_, ChunkStart());

@@ -24,8 +24,8 @@
 
 namespace picket {
 
-inline constexpr uint16_t kMasterPort = 7400;
-inline constexpr uint16_t kServerPort = 7500;
+inline constexpr uint16_t kFakeMasterPort = 7400;
+inline constexpr uint16_t kFakeServerPort = 7500;
 inline constexpr uint64_t kMiB = 1 << 20;
 
 // What happens to one call instead of the ordinary.
@@ -126,7 +126,7 @@ class FakeCluster : public testing::Test {
       sim::Node& node = world.AddNode("chunkserver");
       auto& server = *chunkservers.emplace_back(std::make_unique<FakeChunkserver>());
       server.id = ServerId(0x100 + i);
-      server.endpoint = Endpoint(node.host(), kServerPort);
+      server.endpoint = Endpoint(node.host(), kFakeServerPort);
       server_nodes.push_back(&node);
       StartServer(i);
     }
@@ -137,7 +137,7 @@ class FakeCluster : public testing::Test {
 
   FileSystemOptions Options() {
     FileSystemOptions options;
-    options.master = Endpoint(master_node.host(), kMasterPort);
+    options.master = Endpoint(master_node.host(), kFakeMasterPort);
     options.id = ClientId(0xc11e47);
     options.user = "ann";
     options.group = "staff";
@@ -151,7 +151,7 @@ class FakeCluster : public testing::Test {
                                          proto::MKDIR,  proto::ADD_CHUNK,   proto::GRANT, proto::COMMIT_SEAL,
                                          proto::CLOSE,  proto::ABANDON,     proto::RENEW};
       return std::make_unique<sim::Running<FakeServer>>(
-          env, master, Endpoint(master_node.host(), kMasterPort), methods,
+          env, master, Endpoint(master_node.host(), kFakeMasterPort), methods,
           [this](const RpcRequest& r, const std::optional<Twist>& t) { return Master(r, t); });
     });
   }
@@ -486,7 +486,9 @@ class FakeCluster : public testing::Test {
         const auto request = Parse<proto::SealRequest>(r);
         proto::SealResponse sealed;
         sealed.set_length(request.length());
-        for (auto* held : Members(request.token().chunk())) {
+        auto members = Members(request.token().chunk());
+        if (request.from_primary()) members = {&self.replicas.at(request.token().chunk())};
+        for (auto* held : members) {
           EXPECT_EQ(held->bytes.size(), request.length());
           if (held->version != Version(request.token().version())) return Fail(Code::kStaleVersion, "old version");
           held->sealed = true;

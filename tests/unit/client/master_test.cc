@@ -68,14 +68,14 @@ TEST_F(MasterTest, AChunkserverIsNotAMaster) {
   FakeServer::Script script;
   node.Start([&](Env& env) {
     return std::make_unique<sim::Running<FakeServer>>(
-        env, script, Endpoint(node.host(), kServerPort), std::vector<proto::Method>{proto::HELLO},
+        env, script, Endpoint(node.host(), kFakeServerPort), std::vector<proto::Method>{proto::HELLO},
         [](const RpcRequest&, const std::optional<Twist>&) -> Result<RpcReply> {
           proto::HelloResponse hello;
           hello.set_role("chunkserver");
           return RpcReply(hello.SerializeAsString(), Payload());
         });
   });
-  MasterClient client(client_node, Endpoint(node.host(), kServerPort), ClientId(7), 4s);
+  MasterClient client(client_node, Endpoint(node.host(), kFakeServerPort), ClientId(7), 4s);
   auto contact = Run(client.FirstContact(client_node.Now() + 10s));
   ASSERT_FALSE(contact);
   EXPECT_EQ(contact.error().code, Code::kInvalidArgument);
