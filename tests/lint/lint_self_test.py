@@ -136,6 +136,7 @@ BAD = [
     ("master/x.cc", "auto f = [x]() -> Task<> { co_await x->Go(); };", "lambda-coroutine"),
     ("master/x.cc", "auto f = [this](int n) mutable -> Task<Result<int>> { co_return n; };", "lambda-coroutine"),
     ("master/x.cc", "Run([&] { if (a) { co_return; } });", "lambda-coroutine"),
+    ("master/x.cc", "auto f = [this]() -> Task<> { struct A { int n; }; co_return; };", "lambda-coroutine"),
     ("tests/x_test.cc", "auto f = [&]() -> Task<> { co_return; };", "lambda-coroutine"),
     ("client/cli/x.cc", "return [=]() -> Task<> { co_return; };", "lambda-coroutine"),
 ]
@@ -168,6 +169,7 @@ GOOD = [
     ("master/x.cc", "auto f = []() -> Task<> { co_return; };"),
     ("master/x.cc", "auto f = [x] { return Run(x); };\nTask<> G() { co_await H(); }"),
     ("master/x.cc", "auto f = [x] { env->Spawn([](int* y) -> Task<> { co_await Go(y); }(x)); };"),
+    ("master/x.cc", "auto f = [this] { struct A { static Task<> Run() { co_return; } }; return A::Run(); };"),
     ("master/x.cc", "[[nodiscard]] Task<> G() { a[i] = co_await H(); }"),
     ("master/x.cc", "\n" * 600),
 ]

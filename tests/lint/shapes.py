@@ -99,6 +99,10 @@ def check_lambda_coroutines(source):
         for _, _, inner, inner_end in found:
             if body < inner and inner_end < end:
                 text = text[: inner - body] + " " * (inner_end - inner) + text[inner_end - body :]
+        for local in re.finditer(r"\b(?:struct|class)\s+\w+[^;{}()]*\{", text):
+            local_end = _matching(text, local.end() - 1, "{", "}")
+            text = text[: local.end()] + " " * (local_end - local.end()) + text[local_end:]
+        # What is left is the lambda's own body, without lambdas and classes inside of it.
         if re.search(r"\bco_(?:await|return|yield)\b", text):
             yield source.finding(source.line_of(start), "lambda-coroutine",
                                  f"[{capture}] dangles after the first suspension; pass what is needed as parameters")
