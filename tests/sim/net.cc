@@ -54,7 +54,7 @@ void Socket::WakeDrained() {
 }
 
 bool Socket::Send(Frame frame) {
-  if (!usable() || node_.dying()) return false;
+  if (!usable() || end_seen_ || node_.dying()) return false;
   PICKET_CHECK(frame.header.size() <= kMaxFrameHeader && frame.payload.size() <= kMaxFramePayload);
   if (const FileSlice* slice = frame.payload.file()) {
     auto bytes = SimFs::ReadSlice(node_, *slice);
@@ -262,7 +262,10 @@ Task<Result<Frame>> SimConn::Recv() {
       co_return frame;
     }
     if (socket->broken_) co_return Fail(Code::kConnectionLost, *socket->broken_);
-    if (socket->fin_received_) co_return Fail(Code::kConnectionLost, LostTo(socket->peer_name_, "closed by peer"));
+    if (socket->fin_received_) {
+      socket->end_seen_ = true;
+      co_return Fail(Code::kConnectionLost, LostTo(socket->peer_name_, "closed by peer"));
+    }
     OneShot<> one(env);
     Guard guard{socket};
     socket->reader_ = &one;

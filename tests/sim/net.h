@@ -81,6 +81,7 @@ class Socket : public std::enable_shared_from_this<Socket> {
   std::deque<Frame> inbox_;
   size_t inbox_bytes_ = 0;
   bool fin_received_ = false;
+  bool end_seen_ = false;  // Recv has said that the peer closed: from there on Send refuses
   bool closed_ = false;
   std::optional<std::string> broken_;
 

@@ -35,9 +35,10 @@ class Alarm {
   const TimerId id_;
 };
 
-// A non-blocking socket that child processes do not inherit (Asio's own are inherited).
-Result<tcp::socket> MakeSocket(Loop& loop, const tcp& protocol) {
-  UniqueFd fd(::socket(protocol.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+// Sockets are made and accepted by hand: Asio's would be inherited by child processes.
+constexpr int kSocketFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+
+Result<tcp::socket> Adopt(Loop& loop, const tcp& protocol, UniqueFd fd) {
   if (!fd) return Fail(Code::kUnavailable, "cannot make a socket: " + std::generic_category().message(errno));
   tcp::socket socket(loop.io());
   error_code ec;
@@ -58,16 +59,14 @@ class TcpListener final : public Listener {
   ~TcpListener() override { state_->Close(); }
 
   Task<Result<std::unique_ptr<FrameConn>>> Accept() override { return AcceptOn(state_); }
-  uint16_t port() const override { return state_->port; }
+  uint16_t port() const override { return state_->local.port(); }
   void Close() override { state_->Close(); }
 
  private:
   struct State {
     State(TcpNet& n, tcp::acceptor a) : net(n), acceptor(std::move(a)) {
-      error_code ec;
-      const auto local = acceptor.local_endpoint(ec);
-      port = local.port();
-      name = ToText(local);
+      error_code ignored;
+      local = acceptor.local_endpoint(ignored);
     }
     void Close() {
       error_code ignored;
@@ -75,8 +74,7 @@ class TcpListener final : public Listener {
     }
     TcpNet& net;
     tcp::acceptor acceptor;
-    uint16_t port = 0;
-    std::string name;
+    tcp::endpoint local;
     bool short_of_resources = false;
   };
 
@@ -88,30 +86,27 @@ class TcpListener final : public Listener {
 
 Task<Result<std::unique_ptr<FrameConn>>> TcpListener::AcceptOn(std::shared_ptr<State> state) {
   Env& env = state->net.env();
-  while (state->acceptor.is_open()) {
-    UniqueFd fd(::accept4(state->acceptor.native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  while (true) {
+    co_await Readable(state);  // first, so that a flood of connections leaves the loop its turns
+    if (!state->acceptor.is_open()) break;
+    UniqueFd fd(::accept4(state->acceptor.native_handle(), nullptr, nullptr, kSocketFlags));
     if (fd) {
+      auto socket = Adopt(state->net.loop(), state->local.protocol(), std::move(fd));
+      if (!socket) continue;
       state->short_of_resources = false;
-      tcp::socket socket(state->net.loop().io());
-      error_code ec;
-      socket.assign(tcp::v4(), fd.get(), ec);
-      if (ec) continue;
-      fd.release();
-      co_return state->net.Wrap(std::move(socket), /*accepted=*/true);
+      co_return state->net.Wrap(std::move(*socket), /*accepted=*/true);
     }
     const int error = errno;
-    if (error == EAGAIN) {
-      co_await Readable(state);
-    } else if (IsResourceShortage(error)) {
+    if (IsResourceShortage(error)) {
       if (!std::exchange(state->short_of_resources, true)) {
-        env.Log(LogLevel::kWarning, "cannot accept on " + state->name + ": " + std::generic_category().message(error) +
+        env.Log(LogLevel::kWarning, "cannot accept on " + ToText(state->local) + ": " + std::generic_category().message(error) +
                                         "; new connections wait (raise the limit of open files)");
       }
       co_await env.Sleep(kAcceptPause);
     }
     // All else is the end of that one connection, before we saw it.
   }
-  co_return Fail(Code::kUnavailable, "the listener on " + state->name + " is closed");
+  co_return Fail(Code::kUnavailable, "the listener on " + ToText(state->local) + " is closed");
 }
 
 Task<> TcpListener::Readable(std::shared_ptr<State> state) {
@@ -149,7 +144,7 @@ Result<std::unique_ptr<Listener>> TcpNet::Listen(Endpoint at) {
     if (ec) return failed(ec.message());
     address = found.begin()->endpoint();
   }
-  UniqueFd fd(::socket(address.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+  UniqueFd fd(::socket(address.protocol().family(), SOCK_STREAM | kSocketFlags, IPPROTO_TCP));
   if (!fd) return failed(std::generic_category().message(errno));
   tcp::acceptor acceptor(loop_.io());
   acceptor.assign(address.protocol(), fd.get(), ec);
@@ -209,7 +204,8 @@ Task<Result<std::vector<TcpNet::Address>>> TcpNet::Resolve(const Endpoint* to, M
 }
 
 Task<Result<std::unique_ptr<FrameConn>>> TcpNet::ConnectOne(const Endpoint* to, Address address, Mono deadline) {
-  auto made = MakeSocket(loop_, address.protocol());
+  UniqueFd fd(::socket(address.protocol().family(), SOCK_STREAM | kSocketFlags, IPPROTO_TCP));
+  auto made = Adopt(loop_, address.protocol(), std::move(fd));
   if (!made) co_return Fail(std::move(made).error());
   auto socket = std::make_shared<tcp::socket>(std::move(*made));
   auto done = std::make_shared<OneShot<std::optional<error_code>>>(env_);  // empty: no answer in time
