@@ -55,7 +55,6 @@ std::vector<ServerId> AddChunk::Choose(const Entry& file, const std::vector<Serv
   PlacementRequest place;
   place.count = count;
   place.chunk_bytes = file.inode.chunk_size();
-  place.reserve_bytes = options_.reserve_bytes;
   place.exclude = exclude;
   place.tie = env_.Random();
   for (const Created& c : present) {

@@ -34,7 +34,6 @@ class AddChunk {
  public:
   struct Options {
     uint32_t min_write_replicas = 2;
-    uint64_t reserve_bytes = 0;
     Nanos order_timeout = 5s;
     // After an activation, how long to wait for servers to register before fewer replicas are made than asked.
     Nanos registration_grace = 10s;

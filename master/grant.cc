@@ -224,7 +224,6 @@ std::vector<ServerId> Granter::JoinerCandidates(const Round& round, const std::v
   PlacementRequest request;
   request.count = count;
   request.chunk_bytes = chunk_bytes;
-  request.reserve_bytes = options_.reserve_bytes;
   request.exclude = left_out;
   request.tie = round.attempt.to.value;
   for (const Seat& seat : round.seats) {
@@ -344,7 +343,7 @@ Task<Result<Granter::Formed>> Granter::Reconcile(std::shared_ptr<Round> round, G
                ToString(members[i].server), filled[i].error().ToString());
     complete = false;
     // A member that could not be reached is asked again, as it may come back with its bytes.
-    if (i >= plan.set.size() || !IsRetryable(filled[i].error().code)) failed->push_back(members[i].server);
+    if (i >= plan.set.size() || !IsUnreached(filled[i].error().code)) failed->push_back(members[i].server);
   }
   if (!complete) co_return formed;
   // In the order of the members, new ones last.

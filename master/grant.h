@@ -36,7 +36,6 @@ class Granter {
  public:
   struct Options {
     uint32_t min_write_replicas = 2;
-    uint64_t reserve_bytes = 0;
     Nanos patience = 15s;  // for members, while too few have answered
     Nanos linger = 5s;     // for the others, once enough have
     Promises::Options promises;

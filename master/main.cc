@@ -49,8 +49,6 @@ void Bind(Config* config, Settings* s) {
   config->Duration("hard_limit", &o.hard_limit, 1s, 24h,
                    "The master takes a file back from a writer silent for so long.");
   config->Duration("trash_retention", &o.trash_retention, 0s, 24h * 3650, "How long deleted files can be brought back.");
-  config->Size("reserve", &o.reserve_bytes, 0, uint64_t{1} << 50,
-               "Space on each chunkserver that new chunks leave free.");
 }
 
 class MasterDaemon final : public Daemon {

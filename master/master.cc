@@ -1,5 +1,6 @@
 #include "master/master.h"
 
+#include <bit>
 #include <utility>
 
 #include "common/base/check.h"
@@ -42,7 +43,6 @@ uint32_t Millis(Nanos duration) { return static_cast<uint32_t>(duration / 1ms); 
 Granter::Options GrantOptions(const MasterOptions& o) {
   Granter::Options out;
   out.min_write_replicas = o.min_write_replicas;
-  out.reserve_bytes = o.reserve_bytes;
   out.promises.dead_after = o.dead_after;
   return out;
 }
@@ -50,7 +50,6 @@ Granter::Options GrantOptions(const MasterOptions& o) {
 AddChunk::Options AddChunkOptions(const MasterOptions& o) {
   AddChunk::Options out;
   out.min_write_replicas = o.min_write_replicas;
-  out.reserve_bytes = o.reserve_bytes;
   return out;
 }
 
@@ -61,6 +60,18 @@ FileService::Options FileOptions(const MasterOptions& o, ServerTable* servers) {
   out.min_write_replicas = o.min_write_replicas;
   out.live_servers = [servers] { return static_cast<uint32_t>(servers->live_count()); };
   return out;
+}
+
+Status CheckOptions(const MasterOptions& o) {
+  if (!std::has_single_bit(o.default_chunk_size)) {
+    return Fail(Code::kInvalidArgument,
+                "default_chunk_size is " + std::to_string(o.default_chunk_size) + " bytes, not a power of two");
+  }
+  if (o.heartbeat >= o.suspect_after || o.suspect_after >= o.dead_after) {
+    return Fail(Code::kInvalidArgument, "heartbeat, suspect_after and dead_after must rise in this order");
+  }
+  if (o.soft_limit > o.hard_limit) return Fail(Code::kInvalidArgument, "soft_limit must not be above hard_limit");
+  return {};
 }
 
 }  // namespace
@@ -149,6 +160,7 @@ Master::~Master() = default;
 
 Task<Status> Master::Start() {
   PICKET_CHECK(parts_ == nullptr);
+  PICKET_CO_TRY(CheckOptions(options_));
   auto dir = co_await DataDir::Open(&env_, options_.dir, "master");
   if (!dir) co_return Fail(dir.error());
   auto secret = co_await LoadClusterSecret(&env_.fs(), dir->Path(kSecretFile));

@@ -27,7 +27,6 @@ struct MasterOptions {
   uint32_t default_replication = 3;
   uint32_t min_write_replicas = 2;       // of files with a higher goal; a write goes on with that many
   uint64_t default_chunk_size = 64 << 20;
-  uint64_t reserve_bytes = 256 << 20;    // stays free on each chunkserver
 
   Nanos gc_interval = 2s;
   Nanos gc_settle = 20s;                 // deleted chunks keep their record at least that long

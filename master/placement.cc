@@ -22,10 +22,6 @@ uint64_t Load(const PlacementCandidate& c) {
   return used / unit + std::min(kRecentCreationPerMille * c.recent_creations, kRecentCreationsPerMilleMax);
 }
 
-bool Fits(const PlacementRequest& request, const PlacementCandidate& c) {
-  return c.free_bytes >= request.reserve_bytes && c.free_bytes - request.reserve_bytes >= request.chunk_bytes;
-}
-
 }  // namespace
 
 std::vector<ServerId> Place(const PlacementRequest& request, const std::vector<PlacementCandidate>& candidates) {
@@ -33,7 +29,8 @@ std::vector<ServerId> Place(const PlacementRequest& request, const std::vector<P
   for (const std::string& rack : request.racks) ++rack_use[rack];
   std::vector<const PlacementCandidate*> left;
   for (const PlacementCandidate& c : candidates) {
-    if (c.live && Fits(request, c) && std::ranges::find(request.exclude, c.server) == request.exclude.end()) {
+    if (c.live && c.free_bytes >= request.chunk_bytes &&
+        std::ranges::find(request.exclude, c.server) == request.exclude.end()) {
       left.push_back(&c);
     }
   }

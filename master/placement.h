@@ -1,7 +1,7 @@
 // Where the replicas of a new chunk go. Pure: candidates in, servers out (GFS §4.1, §4.2).
 //
 // 1. Servers are distinct; racks are used as evenly as the candidates allow.
-// 2. A server that could not take the whole chunk above its reserve takes none.
+// 2. A server that could not take the whole chunk takes none.
 // 3. Among racks used alike the emptier disk goes first; recent creations count as used space, because
 //    heavy writing follows them.
 #pragma once
@@ -19,14 +19,13 @@ struct PlacementCandidate {
   std::string rack;
   bool live = false;             // suspect and dead servers take no new replica
   uint64_t total_bytes = 0;
-  uint64_t free_bytes = 0;
+  uint64_t free_bytes = 0;       // beyond what the server keeps in reserve
   uint32_t recent_creations = 0;  // placed lately; decays
 };
 
 struct PlacementRequest {
   size_t count = 0;
   uint64_t chunk_bytes = 0;
-  uint64_t reserve_bytes = 0;         // stays free on every disk
   std::vector<ServerId> exclude;      // never these
   std::vector<std::string> racks;     // of the replicas that the chunk already has
   uint64_t tie = 0;                   // random: spreads the choice among equals

@@ -14,16 +14,17 @@ constexpr Nanos kRetryPause = 250ms;
 // A member that could not be reached this often in a row is left out unless it answers after all.
 constexpr int kUnreachableMax = 3;
 
-bool IsTransport(Code code) {
-  return code == Code::kUnavailable || code == Code::kConnectionLost || code == Code::kDeadlineExceeded;
-}
-
 // The member says that it has no usable replica of this chunk any more.
 bool IsGone(Code code) {
   return code == Code::kNotFound || code == Code::kCorrupt || code == Code::kReplicaBehind;
 }
 
 }  // namespace
+
+bool IsUnreached(Code code) {
+  return code == Code::kUnavailable || code == Code::kConnectionLost || code == Code::kDeadlineExceeded ||
+         code == Code::kConflict;
+}
 
 std::shared_ptr<Round> Promises::Open(const Attempt& attempt, const record::Chunk& record,
                                       const std::vector<ServerId>& left_out) const {
@@ -97,7 +98,7 @@ Task<> Promises::AskSeat(Promises* self, std::shared_ptr<Round> round, size_t i)
       from = mark;  // an attempt that was not committed raised it: its promise stands on that mark
       continue;
     }
-    if (IsTransport(code)) {
+    if (IsUnreached(code)) {
       if (++unreachable >= kUnreachableMax || code == Code::kDeadlineExceeded) after.answer.state = State::kFailed;
       round->changed.NotifyAll();
       co_await self->env_.Sleep(kRetryPause);

@@ -36,6 +36,10 @@ struct Round {
   Signal changed;
 };
 
+// An order's error that says nothing against the replica: the server was not reached, or another boot of it
+// was (kConflict); it registers again and is asked again.
+bool IsUnreached(Code code);
+
 class Promises {
  public:
   struct Options {

@@ -1,0 +1,168 @@
+#include "master/grant_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace picket {
+namespace {
+
+using State = MemberAnswer::State;
+using Step = GrantPlan::Step;
+using testing::ElementsAre;
+
+// A replica whose block i has the content `blocks[i]`; the last one reaches to `length`. A shorter extent of
+// the same content has another CRC.
+MemberAnswer Answer(uint64_t server, uint64_t length, std::vector<uint32_t> blocks, bool clean = true,
+                    uint64_t known_acked = 0) {
+  MemberAnswer m;
+  m.server = ServerId(server);
+  m.state = State::kAnswered;
+  m.clean = clean;
+  m.length = length;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const uint64_t extent = std::min((i + 1) * kBlockBytes, length) - i * kBlockBytes;
+    m.block_crcs.push_back(blocks[i] * 1'000'003 + static_cast<uint32_t>(extent));
+  }
+  m.known_acked = known_acked;
+  return m;
+}
+MemberAnswer Absent(uint64_t server, State state) {
+  MemberAnswer m;
+  m.server = ServerId(server);
+  m.state = state;
+  return m;
+}
+
+GrantSituation Of(std::vector<MemberAnswer> members) {
+  GrantSituation s;
+  s.members = std::move(members);
+  s.min_replicas = 2;
+  return s;
+}
+
+constexpr uint64_t K = kBlockBytes;
+
+TEST(GrantPlan, EqualCleanAnswersCommit) {
+  const GrantPlan plan = PlanGrant(Of({Answer(1, K + 5, {1, 2}), Answer(2, K + 5, {1, 2}), Answer(3, K + 5, {1, 2})}));
+  EXPECT_EQ(plan.step, Step::kCommit);
+  EXPECT_THAT(plan.set, ElementsAre(0, 1, 2));
+  EXPECT_EQ(plan.length, K + 5);
+}
+
+TEST(GrantPlan, EmptyReplicasAreEqual) {
+  EXPECT_EQ(PlanGrant(Of({Answer(1, 0, {}), Answer(2, 0, {})})).step, Step::kCommit);
+}
+
+TEST(GrantPlan, WaitsForTheSilentOnlyWhilePatient) {
+  GrantSituation s = Of({Answer(1, 5, {1}), Answer(2, 5, {1}), Absent(3, State::kWaiting)});
+  s.patient = true;
+  const GrantPlan wait = PlanGrant(s);
+  EXPECT_EQ(wait.step, Step::kWait);
+  EXPECT_THAT(wait.waiting_for, ElementsAre(ServerId(3)));
+  s.patient = false;
+  const GrantPlan go = PlanGrant(s);
+  EXPECT_EQ(go.step, Step::kCommit);
+  EXPECT_THAT(go.set, ElementsAre(0, 1));
+}
+
+// What a secondary knows to be acknowledged lags behind what the client was told: the applied prefix counts.
+TEST(GrantPlan, F6CommonLengthIsWhatAllHaveApplied) {
+  const GrantPlan plan = PlanGrant(Of({Answer(1, 3 * K, {1, 2, 3}), Answer(2, 2 * K, {1, 2}, true, 0)}));
+  EXPECT_EQ(plan.step, Step::kReconcile);
+  EXPECT_EQ(plan.length, 2 * K);
+  EXPECT_EQ(plan.source, 1u);
+  EXPECT_EQ(plan.block_crcs.size(), 2u);
+}
+
+TEST(GrantPlan, PartialTailOfTheShortestDecides) {
+  const GrantPlan plan = PlanGrant(Of({Answer(1, 2 * K, {1, 2}), Answer(2, K + 100, {1, 2})}));
+  EXPECT_EQ(plan.step, Step::kReconcile);
+  EXPECT_EQ(plan.length, K + 100);
+  EXPECT_EQ(plan.source, 1u);
+  EXPECT_EQ(plan.block_crcs, Answer(2, K + 100, {1, 2}).block_crcs);
+}
+
+TEST(GrantPlan, D13EqualLengthIsNotEqualContent) {
+  const GrantPlan plan = PlanGrant(Of({Answer(1, 3 * K, {1, 2, 3}), Answer(2, 3 * K, {1, 9, 3})}));
+  EXPECT_EQ(plan.step, Step::kReconcile);
+  EXPECT_EQ(plan.length, K);
+  EXPECT_EQ(plan.block_crcs.size(), 1u);
+}
+
+TEST(GrantPlan, LengthBelowAnAcknowledgedOneIsIntegrity) {
+  GrantPlan plan = PlanGrant(Of({Answer(1, 2 * K, {1, 2}, true, 2 * K), Answer(2, K, {1})}));
+  EXPECT_EQ(plan.step, Step::kIntegrity);
+  EXPECT_TRUE(plan.contradiction);
+  GrantSituation s = Of({Answer(1, K, {1}), Answer(2, K, {1})});
+  s.writer_acked = K + 1;
+  plan = PlanGrant(s);
+  EXPECT_EQ(plan.step, Step::kIntegrity);
+  EXPECT_TRUE(plan.contradiction);
+  s.writer_acked = K;
+  EXPECT_EQ(PlanGrant(s).step, Step::kCommit);
+}
+
+// A replica whose server restarted has lost what was acknowledged and not synced: it decides nothing.
+TEST(GrantPlan, F4UncleanReplicaIsNoSource) {
+  const GrantPlan plan = PlanGrant(Of({Answer(1, 0, {}, false), Answer(2, K, {1})}));
+  EXPECT_EQ(plan.step, Step::kReconcile);
+  EXPECT_EQ(plan.length, K);
+  EXPECT_EQ(plan.source, 1u);
+  EXPECT_THAT(plan.set, ElementsAre(0, 1));
+}
+
+TEST(GrantPlan, F4EqualUncleanReplicaIsReconciledAllTheSame) {
+  EXPECT_EQ(PlanGrant(Of({Answer(1, K, {1}, false), Answer(2, K, {1})})).step, Step::kReconcile);
+}
+
+TEST(GrantPlan, F4WithoutACleanAnswerEveryMemberMustAnswerOrBeDead) {
+  for (State absent : {State::kWaiting, State::kFailed}) {
+    const GrantPlan plan = PlanGrant(Of({Answer(1, K, {1}, false), Answer(2, 2 * K, {1, 2}, false), Absent(3, absent)}));
+    EXPECT_EQ(plan.step, Step::kWait);
+    EXPECT_THAT(plan.waiting_for, ElementsAre(ServerId(3)));
+  }
+  const GrantPlan plan =
+      PlanGrant(Of({Answer(1, K, {1}, false), Answer(2, 2 * K, {1, 2}, false), Absent(3, State::kGone)}));
+  EXPECT_EQ(plan.step, Step::kReconcile);
+  EXPECT_EQ(plan.source, 1u);  // the longest
+  EXPECT_EQ(plan.length, 2 * K);
+}
+
+TEST(GrantPlan, AllPowerLostBelowAcknowledgedIsToldButNoContradiction) {
+  GrantSituation s = Of({Answer(1, 0, {}, false), Answer(2, K, {1}, false)});
+  s.writer_acked = 2 * K;
+  const GrantPlan plan = PlanGrant(s);
+  EXPECT_EQ(plan.step, Step::kIntegrity);
+  EXPECT_FALSE(plan.contradiction);
+}
+
+TEST(GrantPlan, D12TooFewTakeJoinersOrSayNotEnough) {
+  GrantSituation s = Of({Answer(1, K, {1}), Absent(2, State::kFailed), Absent(3, State::kGone)});
+  EXPECT_EQ(PlanGrant(s).step, Step::kNotEnough);
+  s.joiner_candidates = 1;
+  GrantPlan plan = PlanGrant(s);
+  EXPECT_EQ(plan.step, Step::kReconcile);
+  EXPECT_EQ(plan.joiners, 1u);
+  EXPECT_EQ(plan.source, 0u);
+  // No joiner where enough have answered.
+  s = Of({Answer(1, K, {1}), Answer(2, K, {1}), Absent(3, State::kGone)});
+  s.joiner_candidates = 5;
+  plan = PlanGrant(s);
+  EXPECT_EQ(plan.step, Step::kCommit);
+  EXPECT_EQ(plan.joiners, 0u);
+}
+
+TEST(GrantPlan, NobodyLeft) {
+  GrantSituation s = Of({Absent(1, State::kGone), Absent(2, State::kGone)});
+  s.joiner_candidates = 3;  // nothing to fill them from
+  EXPECT_EQ(PlanGrant(s).step, Step::kNotEnough);
+}
+
+TEST(GrantPlan, OneReplicaFileNeedsOne) {
+  GrantSituation s = Of({Answer(1, K, {1})});
+  s.min_replicas = 1;
+  EXPECT_EQ(PlanGrant(s).step, Step::kCommit);
+}
+
+}  // namespace
+}  // namespace picket
