@@ -66,6 +66,10 @@ Task<Result<RpcReply>> ReadService::Read(RpcRequest request) {
   }
   Payload payload;
   if (sealed) {
+    if (Status held = co_await file->HasData(end); !held) {
+      if (held.error().code != Code::kCorrupt) co_return Fail(Blame(std::move(held).error()));
+      co_return Fail(co_await FoundCorrupt(l.replica, held.error().message));
+    }
     payload = file->Slice(begin, end - begin);
   } else {
     uint32_t tail_crc = response.block_crcs(response.block_crcs_size() - 1);

@@ -122,8 +122,6 @@ Task<Status> ReplicaFile::OpenFiles() {
     if (Crc32c(bytes.data(), BlocksIn(slot_.length) * 4) != slot_.digest) {
       co_return Fail(Code::kCorrupt, MetaPath() + ": the CRC table does not match the sealed digest");
     }
-  } else if (length_ % kBlockSize != 0) {
-    handles->table[length_ / kBlockSize] = slot_.tail_crc;
   }
   if (!open_) open_ = std::move(handles);
   co_return Status();
@@ -136,6 +134,9 @@ Task<Status> ReplicaFile::Load() {
   if (!opened && (opened.error().code == Code::kCorrupt || opened.error().code == Code::kNotFound)) {
     co_await MarkCorrupt(opened.error().message);
     co_return Fail(Code::kCorrupt, "chunk " + ToString(slot_.chunk) + ": " + opened.error().message);
+  }
+  if (opened && slot_.state != ReplicaState::kSealed && length_ % kBlockSize != 0) {
+    open_->table[length_ / kBlockSize] = slot_.tail_crc;
   }
   co_return opened;
 }
@@ -200,7 +201,7 @@ Task<Status> ReplicaFile::Recover() {
     Slot next = slot_;
     next.durable_length = length_;
     next.tail_crc = TailCrc();
-    co_return co_await WriteSlot(next, true);
+    co_return co_await WriteSlot(open_->meta, std::move(next), true);
   }
   // VerifiedEnd ends at the target, at the durable length, or at a block boundary.
   length_ = *end;
@@ -303,8 +304,7 @@ Task<Status> ReplicaFile::SyncContent(uint64_t length) {
   co_return Status();
 }
 
-Task<Status> ReplicaFile::WriteSlot(Slot next, bool sync) {
-  auto meta = open_->meta;
+Task<Status> ReplicaFile::WriteSlot(std::shared_ptr<File> meta, Slot next, bool sync) {
   // The other slot is about to be overwritten: until the newest one is durable it is all there is.
   if (slot_unsynced_) {
     if (Status done = co_await meta->Sync(); !done) co_return GiveUp("sync of the slot", done.error());
@@ -330,7 +330,7 @@ Task<Status> ReplicaFile::SyncNow() {
   Slot next = slot_;
   next.length = next.durable_length = length;
   next.tail_crc = tail_crc;
-  co_return co_await WriteSlot(std::move(next), true);
+  co_return co_await WriteSlot(open_->meta, std::move(next), true);
 }
 
 Task<Status> ReplicaFile::SyncUpTo(uint64_t length, uint64_t lineage) {
@@ -360,7 +360,7 @@ Task<Status> ReplicaFile::Mark(Marking m, uint64_t length, uint32_t tail_crc) {
   next.length = next.durable_length = length;
   next.tail_crc = tail_crc;
   ++next.lineage;
-  PICKET_CO_TRY(co_await WriteSlot(std::move(next), true));
+  PICKET_CO_TRY(co_await WriteSlot(open_->meta, std::move(next), true));
   if (cut) {
     length_ = length;
     trim_data_ = true;
@@ -387,7 +387,7 @@ Task<Status> ReplicaFile::Raise(Marking marking) {
     next.durable_length = length;
     next.tail_crc = tail_crc;
     ++next.lineage;
-    co_return co_await WriteSlot(std::move(next), true);
+    co_return co_await WriteSlot(open_->meta, std::move(next), true);
   }
   co_return co_await Mark(marking, length, tail_crc);
 }
@@ -437,23 +437,38 @@ Task<Status> ReplicaFile::Seal(Generation generation, bool sync) {
   next.length = length_;
   next.digest = Crc32c(handles->table.data(), blocks * 4);
   next.sealed_generation = generation;
-  co_return co_await WriteSlot(std::move(next), sync);
+  co_return co_await WriteSlot(open_->meta, std::move(next), sync);
+}
+
+Task<Result<std::shared_ptr<File>>> ReplicaFile::OpenMeta() {
+  if (open_) co_return open_->meta;
+  auto meta = co_await env_.fs().Open(MetaPath(), OpenMode::kReadWrite);
+  if (!meta) co_return Fail(meta.error());
+  co_return std::shared_ptr<File>(std::move(*meta));
+}
+
+Task<Status> ReplicaFile::Settle() {
+  if (!slot_unsynced_) co_return Status();
+  auto ticket = co_await slot_lock_.Lock();
+  if (!slot_unsynced_) co_return Status();
+  auto meta = co_await OpenMeta();
+  if (!meta) co_return Fail(meta.error());
+  if (!PICKET_MUTANT(sync_settle)) {
+    if (Status done = co_await (*meta)->Sync(); !done) co_return GiveUp("sync of the slot", done.error());
+  }
+  slot_unsynced_ = false;
+  co_return Status();
 }
 
 Task<Status> ReplicaFile::Entomb(int64_t wall_ns) {
   auto ticket = co_await slot_lock_.Lock();
-  if (!open_) {
-    // Only the meta file is needed, and the data may be missing.
-    auto meta = co_await env_.fs().Open(MetaPath(), OpenMode::kReadWrite);
-    if (!meta) co_return Fail(meta.error());
-    open_ = std::make_shared<Handles>();
-    open_->meta = std::move(*meta);
-  }
+  auto meta = co_await OpenMeta();
+  if (!meta) co_return Fail(meta.error());
   Slot next = slot_;
   next.state = ReplicaState::kTombstone;
   next.deleted_ns = wall_ns;
   ++next.lineage;
-  PICKET_CO_TRY(co_await WriteSlot(std::move(next), true));
+  PICKET_CO_TRY(co_await WriteSlot(*meta, std::move(next), true));
   open_.reset();
   co_return Status();
 }
@@ -465,14 +480,8 @@ Task<> ReplicaFile::MarkCorrupt(std::string why) {
   if (given_up_ || slot_.state == ReplicaState::kCorrupt) co_return;
   Slot next = slot_;
   next.state = ReplicaState::kCorrupt;
-  if (!open_) {
-    auto meta = co_await env_.fs().Open(MetaPath(), OpenMode::kReadWrite);
-    if (meta) {
-      open_ = std::make_shared<Handles>();
-      open_->meta = std::move(*meta);
-    }
-  }
-  if (open_) (void)co_await WriteSlot(std::move(next), true);
+  auto meta = co_await OpenMeta();
+  if (meta) (void)co_await WriteSlot(*meta, std::move(next), true);
   slot_.state = ReplicaState::kCorrupt;
   open_.reset();
 }
@@ -540,6 +549,17 @@ Task<Result<bool>> ReplicaFile::VerifyBlocks(uint64_t first, uint64_t count) {
     }
   }
   co_return true;
+}
+
+Task<Status> ReplicaFile::HasData(uint64_t end) {
+  auto data = open_->data;
+  auto size = co_await data->Size();
+  if (!size) co_return Fail(size.error());
+  if (*size < end) {
+    co_return Fail(Code::kCorrupt, "chunk " + ToString(slot_.chunk) + ": the data file ends at " +
+                                       std::to_string(*size) + ", the replica at " + std::to_string(length_));
+  }
+  co_return Status();
 }
 
 FileSlice ReplicaFile::Slice(uint64_t offset, size_t size) {

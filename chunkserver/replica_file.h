@@ -90,6 +90,11 @@ class ReplicaFile {
   // Seals at length(). With `sync` durable on return.
   Task<Status> Seal(Generation generation, bool sync);
 
+  // The slot as it is in memory is durable on return. A process that was killed between writing a slot and
+  // syncing it leaves one that is read, and is not yet promised: whoever answers from it settles it.
+  // Load is not required.
+  Task<Status> Settle();
+
   // Durable tombstone with the marks; the files are closed and the data is left to be moved away.
   Task<Status> Entomb(int64_t wall_ns);
   // Says durably (if the disk lets it) that the replica is not to be used.
@@ -104,6 +109,8 @@ class ReplicaFile {
   Task<Result<bool>> VerifyBlocks(uint64_t first, uint64_t count);
   // `size` bytes at `offset`, all of them below length(). kCorrupt when the file is shorter.
   Task<Result<Buffer>> Read(uint64_t offset, size_t size);
+  // kCorrupt when the data file ends before `end`: asked before sendfile, which can only break off.
+  Task<Status> HasData(uint64_t end);
   // The same bytes for sendfile. The content must not be replaced before SlicesSent.
   FileSlice Slice(uint64_t offset, size_t size);
   // Returns when no slice of this replica is being sent any more; false at the deadline.
@@ -129,12 +136,14 @@ class ReplicaFile {
   std::string MetaPath() const { return dir_ + "/" + MetaName(slot_.chunk); }
   uint32_t TailCrc() const { return length_ % kBlockSize == 0 ? 0 : open_->table[length_ / kBlockSize]; }
   Task<Status> OpenFiles();
+  // For changes of the slot alone: the meta file, with or without the rest.
+  Task<Result<std::shared_ptr<File>>> OpenMeta();
   // Writes table entries [first, first + count) from memory.
   Task<Status> WriteTable(uint64_t first, uint64_t count);
   // Data and CRC page up to `length`. REQUIRES slot_lock_.
   Task<Status> SyncContent(uint64_t length);
   Task<Status> SyncNow();
-  Task<Status> WriteSlot(Slot next, bool sync);
+  Task<Status> WriteSlot(std::shared_ptr<File> meta, Slot next, bool sync);
   Task<Status> Mark(Marking marking, uint64_t length, uint32_t tail_crc);
   Task<Result<uint64_t>> VerifiedEnd(Progress target);
   Status GiveUp(const char* what, const Error& cause);

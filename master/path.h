@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/utf8.h"
 
 namespace picket {
 
@@ -16,9 +17,6 @@ inline constexpr size_t kMaxPathDepth = 1024;
 // One name: 1 to 255 bytes of valid UTF-8 without '/' and NUL, not "." or "..". kInvalidArgument.
 // Control characters are allowed: who prints a name on a terminal escapes it.
 Status CheckName(std::string_view name);
-
-// True for well-formed UTF-8 (no overlong forms, no surrogates, at most U+10FFFF).
-bool IsUtf8(std::string_view text);
 
 // `text` in single quotes for a one-line message: control characters and bytes that are not UTF-8
 // as \xNN, cut after 300 bytes.

@@ -8,6 +8,7 @@
 #include "client/blocking/reader.h"
 #include "client/blocking/settings.h"
 #include "client/blocking/writer.h"
+#include "common/base/utf8.h"
 
 namespace picket::client {
 namespace {
@@ -26,14 +27,14 @@ class BlockingClient final : public Client {
                              .mtime_ns = options.mtime_ns,
                              .sync = options.sync_on_close};
     auto file = Run<std::unique_ptr<FileWriter>>(
-        [path = std::string(path), create](FileSystem& files) { return files.Create(path, create); });
+        path, [path = std::string(path), create](FileSystem& files) { return files.Create(path, create); });
     if (!file) return PublicFailure(file.error());
     return std::make_unique<BlockingWriter>(loop_, std::move(*file), std::string(path));
   }
 
   Result<std::unique_ptr<Reader>> Open(std::string_view path) override {
     auto file =
-        Run<std::unique_ptr<FileReader>>([path = std::string(path)](FileSystem& files) { return files.Open(path); });
+        Run<std::unique_ptr<FileReader>>(path, [path = std::string(path)](FileSystem& files) { return files.Open(path); });
     if (!file) return PublicFailure(file.error());
     return std::make_unique<BlockingReader>(loop_, std::move(*file), std::string(path));
   }
@@ -44,7 +45,7 @@ class BlockingClient final : public Client {
 
   Result<ListPage> List(std::string_view path, std::string_view start_after, uint32_t limit) override {
     auto answer = Run<proto::ListResponse>(
-        [path = std::string(path), after = std::string(start_after), limit](FileSystem& files) {
+        path, [path = std::string(path), after = std::string(start_after), limit](FileSystem& files) {
           return files.List(path, after, limit);
         });
     if (!answer) return PublicFailure(answer.error());
@@ -65,7 +66,8 @@ class BlockingClient final : public Client {
   }
 
   Result<> Rename(std::string_view from, std::string_view to, bool overwrite) override {
-    auto done = Run<void>([from = std::string(from), to = std::string(to), overwrite](FileSystem& files) {
+    if (!IsUtf8(to)) return PublicFailure(picket::Error(Code::kInvalidArgument, "the new path is not valid UTF-8"));
+    auto done = Run<void>(from, [from = std::string(from), to = std::string(to), overwrite](FileSystem& files) {
       return files.Rename(from, to, overwrite);
     });
     if (!done) return PublicFailure(done.error());
@@ -73,7 +75,7 @@ class BlockingClient final : public Client {
   }
 
   Result<std::string> Remove(std::string_view path, bool recursive, bool skip_trash) override {
-    auto where = Run<std::string>([path = std::string(path), recursive, skip_trash](FileSystem& files) {
+    auto where = Run<std::string>(path, [path = std::string(path), recursive, skip_trash](FileSystem& files) {
       return files.Remove(path, recursive, skip_trash);
     });
     if (!where) return PublicFailure(where.error());
@@ -94,14 +96,14 @@ class BlockingClient final : public Client {
 
   Result<client::Summary> Summarize(std::string_view path) override {
     auto answer =
-        Run<proto::SummaryResponse>([path = std::string(path)](FileSystem& files) { return files.Summary(path); });
+        Run<proto::SummaryResponse>(path, [path = std::string(path)](FileSystem& files) { return files.Summary(path); });
     if (!answer) return PublicFailure(answer.error());
     return client::Summary{answer->directories(), answer->files(), answer->bytes(), answer->bytes_with_replicas()};
   }
 
   Result<std::vector<ChunkInfo>> Chunks(std::string_view path) override {
     auto answer = Run<std::vector<proto::ChunkLocation>>(
-        [path = std::string(path)](FileSystem& files) { return files.Chunks(path); });
+        path, [path = std::string(path)](FileSystem& files) { return files.Chunks(path); });
     if (!answer) return PublicFailure(answer.error());
     std::vector<ChunkInfo> chunks;
     for (const auto& chunk : *answer) chunks.push_back(Public(chunk, std::string(path)));
@@ -129,9 +131,15 @@ class BlockingClient final : public Client {
   picket::Result<T> Run(Make make) {
     return loop_->Run<picket::Result<T>>(std::move(make));
   }
+  // A path that is not UTF-8 is refused here: no message can carry it.
+  template <class T, class Make>
+  picket::Result<T> Run(std::string_view path, Make make) {
+    if (!IsUtf8(path)) return Fail(Code::kInvalidArgument, "the path is not valid UTF-8");
+    return Run<T>(std::move(make));
+  }
   template <class Make>
   Result<FileStatus> StatusFrom(std::string_view path, Make make) {
-    auto status = Run<proto::FileStatus>(std::move(make));
+    auto status = Run<proto::FileStatus>(path, std::move(make));
     if (!status) return PublicFailure(status.error());
     return Public(*status, std::string(path));
   }

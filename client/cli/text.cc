@@ -9,32 +9,17 @@
 #include <ctime>
 #include <vector>
 
+#include "common/base/utf8.h"
+
 namespace picket::cli {
 namespace {
 
-// Length of the valid UTF-8 sequence at the start of `s` and its code point; 0 if there is none.
-size_t DecodeUtf8(std::string_view s, uint32_t* code) {
-  auto byte = [&](size_t i) { return static_cast<uint8_t>(s[i]); };
-  auto tail = [&](size_t i) { return i < s.size() && (byte(i) & 0xC0) == 0x80; };
-  const uint8_t b = byte(0);
-  if (b < 0x80) {
-    *code = b;
-    return 1;
-  }
-  if (b >= 0xC2 && b < 0xE0 && tail(1)) {
-    *code = (b & 0x1Fu) << 6 | (byte(1) & 0x3Fu);
-    return 2;
-  }
-  if (b >= 0xE0 && b < 0xF0 && tail(1) && tail(2)) {
-    *code = (b & 0x0Fu) << 12 | (byte(1) & 0x3Fu) << 6 | (byte(2) & 0x3Fu);
-    const bool surrogate = *code >= 0xD800 && *code < 0xE000;
-    return *code < 0x800 || surrogate ? 0 : 3;
-  }
-  if (b >= 0xF0 && b < 0xF5 && tail(1) && tail(2) && tail(3)) {
-    *code = (b & 0x07u) << 18 | (byte(1) & 0x3Fu) << 12 | (byte(2) & 0x3Fu) << 6 | (byte(3) & 0x3Fu);
-    return *code < 0x10000 || *code > 0x10FFFF ? 0 : 4;
-  }
-  return 0;
+// The code point of a well-formed sequence.
+uint32_t CodePoint(std::string_view sequence) {
+  static constexpr uint8_t kLeadBits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+  uint32_t code = static_cast<uint8_t>(sequence[0]) & kLeadBits[sequence.size()];
+  for (char c : sequence.substr(1)) code = code << 6 | (static_cast<uint8_t>(c) & 0x3F);
+  return code;
 }
 
 bool IsControl(uint32_t code) {
@@ -60,8 +45,8 @@ std::string Escaped(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    uint32_t code = 0;
-    const size_t n = DecodeUtf8(text, &code);
+    const size_t n = Utf8SequenceLength(text);
+    const uint32_t code = n > 0 ? CodePoint(text.substr(0, n)) : 0;
     if (n > 0 && !IsControl(code)) {
       out += text.substr(0, n);
     } else if (n == 1 && (code == '\n' || code == '\t' || code == '\r')) {
