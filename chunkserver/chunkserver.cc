@@ -164,6 +164,7 @@ Task<Status> Chunkserver::Start() {
   PICKET_CO_TRY(co_await p.state.Open(p.dir.Path(kStateFile), p.self.server));
   p.self.incarnation = p.state.incarnation();
   PICKET_CO_TRY(co_await cs::ReplicaStore::Init(&env_, options_.dir));
+  PICKET_CO_TRY(co_await env_.fs().SyncDir(options_.dir));
   PICKET_CO_TRY(co_await p.store.Open(&p.state));
   p.Register();
   PICKET_CO_TRY(p.server.Start(options_.listen));

@@ -64,6 +64,7 @@ Task<Result<proto::CreateReplicaResponse>> OrderService::CreateLocked(ReplicaPtr
   proto::CreateReplicaResponse response;
   response.set_incarnation(self_.incarnation.value);
   if (*step == CreateStep::kAlreadyCreated) {
+    PICKET_CO_TRY(co_await replica->file->Settle());
     response.set_instance(replica->marks().instance.value);
     co_return response;
   }
@@ -133,6 +134,10 @@ Task<Result<proto::AdvanceVersionResponse>> OrderService::Advance(proto::Advance
   }
   auto file = replica->file;
   // Also a repeat promises what it reports (F5).
+  if (Status settled = co_await file->Settle(); !settled) {
+    changes_.Changed(chunk);
+    co_return Refusal(settled.error());
+  }
   if (file->slot().state != ReplicaState::kSealed && file->dirty()) {
     if (Status synced = co_await file->SyncUpTo(file->length(), file->slot().lineage); !synced) {
       changes_.Changed(chunk);
@@ -278,6 +283,8 @@ Task<Result<proto::DeleteReplicaResponse>> OrderService::Delete(proto::DeleteRep
     if (Status deleted = co_await DeleteLocked(replica); !deleted) co_return Refusal(deleted.error());
     PICKET_LOG(env_, kInfo, "chunk {}: replica deleted by order (version {}, instance {}); its bytes are in quarantine",
                ToString(chunk), Version(r.version()).ToString(), r.instance());
+  } else if (replica && replica->file) {
+    if (Status settled = co_await replica->file->Settle(); !settled) co_return Refusal(settled.error());
   }
   co_return proto::DeleteReplicaResponse();
 }

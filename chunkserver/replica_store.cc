@@ -1,5 +1,6 @@
 #include "chunkserver/replica_store.h"
 
+#include "common/base/mutation.h"
 #include "common/obs/log.h"
 
 namespace picket::cs {
@@ -39,6 +40,8 @@ Task<Status> ReplicaStore::Init(Env* env, std::string dir) {
 // ---- start-up --------------------------------------------------------------------------------------
 
 Task<Status> ReplicaStore::Open(ServerState* state) {
+  // Names that an earlier process made and did not live to sync: what is served must not vanish.
+  if (!PICKET_MUTANT(sync_start_dir)) PICKET_CO_TRY(co_await env_.fs().SyncDir(replicas_dir_));
   auto names = co_await env_.fs().List(replicas_dir_);
   if (!names) co_return Fail(names.error());
   std::map<ChunkId, Found> found;

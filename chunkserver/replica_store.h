@@ -74,7 +74,7 @@ class ReplicaStore {
   static std::string ReplicasDir(const std::string& dir) { return dir + "/replicas"; }
   static std::string QuarantineDir(const std::string& dir) { return dir + "/quarantine"; }
   static std::string AsideDir(const std::string& dir) { return dir + "/aside"; }
-  // Makes the directories, durable on return except for their names in `dir`.
+  // Makes the directories; their names are durable once the caller has synced `dir`.
   static Task<Status> Init(Env* env, std::string dir);
 
   // Reads the directory. Tells `state` the highest revision seen in a slot (F12).

@@ -82,6 +82,8 @@ Task<SealService::Answer> SealService::SealOwn(ReplicaPtr replica, FifoLock::Tic
     e.length = file->length();
     e.value = file->slot().digest;
     env_.Trace(e);
+  } else if (request.sync()) {
+    if (Status settled = co_await file->Settle(); !settled) co_return Fail(BlameSelf(std::move(settled).error(), self_.server));
   }
   proto::SealResponse response;
   response.set_length(file->length());

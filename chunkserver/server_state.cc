@@ -74,6 +74,8 @@ Task<Status> ServerState::Open(std::string path, ServerId server) {
                        .WithNextStep("do not mix files of two chunkservers"));
   }
   last_instance_ = numbers_.instances_reserved;
+  // A process that was killed may have left the newest slot unsynced, and the other is about to go.
+  PICKET_CO_TRY(co_await file_->Sync());
   ServerNumbers next = numbers_;
   ++next.incarnation.value;
   co_return co_await Write(next);

@@ -1,0 +1,272 @@
+// Every check of the fence, one by one: each test fails when its check is switched off.
+#include "chunkserver/fence.h"
+
+#include <gtest/gtest.h>
+
+namespace picket::cs {
+namespace {
+
+constexpr Version kOld(1, 6), kMark(1, 7), kNext(1, 8);
+constexpr Generation kOldSession(1, 2), kSession(1, 3), kNextSession(1, 4);
+constexpr Incarnation kBoot(5), kEarlierBoot(4);
+
+Self Me() { return Self{"c1", ServerId(1), kBoot}; }
+
+Marks Open() {
+  Marks m;
+  m.chunk = ChunkId(77);
+  m.state = ReplicaState::kOpen;
+  m.version = kMark;
+  m.generation = kSession;
+  m.raised_in = kBoot;
+  m.instance = InstanceId(9);
+  m.attempt = AttemptId(11);
+  m.length = 1000;
+  return m;
+}
+Marks Sealed() {
+  Marks m = Open();
+  m.state = ReplicaState::kSealed;
+  m.sealed_generation = kSession;
+  m.raised_in = kEarlierBoot;
+  return m;
+}
+Marks With(ReplicaState state) {
+  Marks m = Open();
+  m.state = state;
+  return m;
+}
+MutationTokens Tokens(Version v = kMark, Generation g = kSession, Incarnation target = kBoot) {
+  return MutationTokens{v, g, target};
+}
+
+template <class R>
+Code CodeOf(const R& r) {
+  return r ? Code::kOk : r.error().code;
+}
+
+TEST(FenceMutation, AcceptsTheMarkItself) { EXPECT_TRUE(FenceMutation(Open(), Me(), Tokens())); }
+
+TEST(FenceMutation, RefusesAnOldVersionWithBothTokensAndTheNextStep) {
+  auto refused = FenceMutation(Open(), Me(), Tokens(kOld));
+  ASSERT_EQ(CodeOf(refused), Code::kStaleVersion);
+  EXPECT_EQ(refused.error().token, kOld.value);
+  EXPECT_EQ(refused.error().mark, kMark.value);
+  EXPECT_FALSE(refused.error().next_step.empty());
+}
+TEST(FenceMutation, NeverRaisesTheMarkByItself) {
+  EXPECT_EQ(CodeOf(FenceMutation(Open(), Me(), Tokens(kNext))), Code::kReplicaBehind);
+}
+TEST(FenceMutation, RefusesAnOldWriter) {
+  EXPECT_EQ(CodeOf(FenceMutation(Open(), Me(), Tokens(kMark, kOldSession))), Code::kStaleGeneration);
+}
+TEST(FenceMutation, RefusesAWriterItHasNotHeardOf) {
+  EXPECT_EQ(CodeOf(FenceMutation(Open(), Me(), Tokens(kMark, kNextSession))), Code::kReplicaBehind);
+}
+TEST(FenceMutation, RefusesWhatWasMeantForAnotherBoot) {
+  EXPECT_EQ(CodeOf(FenceMutation(Open(), Me(), Tokens(kMark, kSession, kEarlierBoot))), Code::kReplicaUnclean);
+}
+TEST(FenceMutation, RefusesAReplicaThatIsUncleanSinceARestart) {
+  Marks m = Open();
+  m.raised_in = kEarlierBoot;
+  EXPECT_EQ(CodeOf(FenceMutation(m, Me(), Tokens())), Code::kReplicaUnclean);
+}
+TEST(FenceMutation, RefusesWhatIsNotOpen) {
+  EXPECT_EQ(CodeOf(FenceMutation(With(ReplicaState::kSealed), Me(), Tokens())), Code::kConflict);
+  EXPECT_EQ(CodeOf(FenceMutation(With(ReplicaState::kCreating), Me(), Tokens())), Code::kConflict);
+}
+TEST(FenceMutation, RefusesWhatIsNotThere) {
+  EXPECT_EQ(CodeOf(FenceMutation(With(ReplicaState::kNone), Me(), Tokens())), Code::kNotFound);
+  EXPECT_EQ(CodeOf(FenceMutation(With(ReplicaState::kTombstone), Me(), Tokens())), Code::kNotFound);
+}
+TEST(FenceMutation, RefusesACorruptReplica) {
+  EXPECT_EQ(CodeOf(FenceMutation(With(ReplicaState::kCorrupt), Me(), Tokens())), Code::kCorrupt);
+}
+
+TEST(FenceSequence, TakesTheNextPacketAtTheEnd) {
+  EXPECT_TRUE(FenceSequence(Open(), 4, 5, 1000, false));
+  EXPECT_EQ(CodeOf(FenceSequence(Open(), 4, 4, 1000, false)), Code::kOutOfOrder);
+  EXPECT_EQ(CodeOf(FenceSequence(Open(), 4, 6, 1000, false)), Code::kOutOfOrder);
+}
+TEST(FenceSequence, TakesNoHoleAndNoOverlap) {
+  EXPECT_EQ(CodeOf(FenceSequence(Open(), 4, 5, 999, false)), Code::kOutOfOrder);
+  EXPECT_EQ(CodeOf(FenceSequence(Open(), 4, 5, 1001, false)), Code::kOutOfOrder);
+}
+TEST(FenceSequence, LetsAnEmptyPacketRepeatTheLastSerial) {
+  EXPECT_TRUE(FenceSequence(Open(), 4, 4, 1000, true));
+  EXPECT_TRUE(FenceSequence(Open(), 4, 5, 1000, true));
+  EXPECT_EQ(CodeOf(FenceSequence(Open(), 4, 3, 1000, true)), Code::kOutOfOrder);
+}
+
+TEST(FenceSeal, SealsAtExactlyTheLength) {
+  auto step = FenceSeal(Open(), Me(), Tokens(), 1000);
+  ASSERT_TRUE(step);
+  EXPECT_EQ(*step, SealStep::kSeal);
+  EXPECT_EQ(CodeOf(FenceSeal(Open(), Me(), Tokens(), 1001)), Code::kShort);
+  EXPECT_EQ(CodeOf(FenceSeal(Open(), Me(), Tokens(), 999)), Code::kConflict);
+}
+TEST(FenceSeal, AnswersARepeatAgainAlsoAfterARestart) {
+  auto step = FenceSeal(Sealed(), Me(), Tokens(), 1000);
+  ASSERT_TRUE(step);
+  EXPECT_EQ(*step, SealStep::kAlreadySealed);
+  EXPECT_EQ(CodeOf(FenceSeal(Sealed(), Me(), Tokens(), 999)), Code::kConflict);
+}
+TEST(FenceSeal, ASealOfAnotherSessionIsNoRepeat) {
+  Marks m = Sealed();
+  m.sealed_generation = kOldSession;
+  EXPECT_EQ(CodeOf(FenceSeal(m, Me(), Tokens(), 1000)), Code::kConflict);
+}
+TEST(FenceSeal, RefusesStaleTokensAndUncleanReplicas) {
+  EXPECT_EQ(CodeOf(FenceSeal(Open(), Me(), Tokens(kOld), 1000)), Code::kStaleVersion);
+  EXPECT_EQ(CodeOf(FenceSeal(Open(), Me(), Tokens(kMark, kOldSession), 1000)), Code::kStaleGeneration);
+  Marks m = Open();
+  m.raised_in = kEarlierBoot;
+  EXPECT_EQ(CodeOf(FenceSeal(m, Me(), Tokens(), 1000)), Code::kReplicaUnclean);
+}
+
+TEST(FenceRead, ServesTheMarkOnly) {
+  EXPECT_TRUE(FenceRead(Open(), Me(), kMark));
+  EXPECT_TRUE(FenceRead(Sealed(), Me(), kMark));
+  EXPECT_EQ(CodeOf(FenceRead(Sealed(), Me(), kOld)), Code::kStaleVersion);
+  EXPECT_EQ(CodeOf(FenceRead(Sealed(), Me(), kNext)), Code::kReplicaBehind);
+}
+TEST(FenceRead, ServesNothingThatIsBeingFilled) {
+  EXPECT_EQ(CodeOf(FenceRead(With(ReplicaState::kCreating), Me(), kMark)), Code::kReplicaBehind);
+}
+TEST(FenceRead, ServesNoUncleanReplica) {
+  Marks m = Open();
+  m.raised_in = kEarlierBoot;
+  EXPECT_EQ(CodeOf(FenceRead(m, Me(), kMark)), Code::kReplicaUnclean);
+}
+TEST(FenceSource, ServesExactlyTheNamedMark) {
+  EXPECT_TRUE(FenceSource(Open(), kMark));
+  EXPECT_EQ(CodeOf(FenceSource(Open(), kOld)), Code::kStaleVersion);
+  EXPECT_EQ(CodeOf(FenceSource(With(ReplicaState::kCreating), kMark)), Code::kConflict);
+}
+
+// ---- orders ----
+
+OrderTokens Order(uint32_t epoch = 3, uint64_t nonce = 33) {
+  return OrderTokens{"c1", Epoch{epoch, nonce}, ServerId(1), kBoot};
+}
+constexpr Epoch kEpoch{3, 33};
+
+TEST(FenceOrder, AcceptsTheMarkedEpochAndNewerOnes) {
+  EXPECT_TRUE(FenceOrder(Me(), kEpoch, Order()));
+  EXPECT_TRUE(FenceOrder(Me(), kEpoch, Order(4, 44)));
+}
+TEST(FenceOrder, RefusesAnOldMaster) {
+  EXPECT_EQ(CodeOf(FenceOrder(Me(), kEpoch, Order(2, 22))), Code::kStaleEpoch);
+}
+TEST(FenceOrder, RefusesAnotherHistory) {
+  EXPECT_EQ(CodeOf(FenceOrder(Me(), kEpoch, Order(3, 34))), Code::kHistoryLost);
+}
+TEST(FenceOrder, RefusesAnotherCluster) {
+  OrderTokens o = Order();
+  o.cluster = "c2";
+  EXPECT_EQ(CodeOf(FenceOrder(Me(), kEpoch, o)), Code::kWrongCluster);
+}
+TEST(FenceOrder, RefusesWhatWasMeantForAnotherServer) {
+  OrderTokens o = Order();
+  o.server = ServerId(2);
+  EXPECT_EQ(CodeOf(FenceOrder(Me(), kEpoch, o)), Code::kConflict);
+}
+TEST(FenceOrder, RefusesWhatWasMeantForAnotherBoot) {
+  OrderTokens o = Order();
+  o.incarnation = kEarlierBoot;
+  EXPECT_EQ(CodeOf(FenceOrder(Me(), kEpoch, o)), Code::kConflict);
+}
+
+TEST(FenceCreate, CreatesAboveEveryMark) {
+  Marks none;
+  none.chunk = ChunkId(77);
+  EXPECT_EQ(*FenceCreate(none, kMark, kSession, AttemptId(11)), CreateStep::kCreate);
+  EXPECT_EQ(*FenceCreate(With(ReplicaState::kTombstone), kNext, kSession, AttemptId(12)), CreateStep::kCreate);
+  EXPECT_EQ(*FenceCreate(Open(), kNext, kSession, AttemptId(12)), CreateStep::kCreate);
+}
+TEST(FenceCreate, AnswersTheSameOrderAgain) {
+  EXPECT_EQ(*FenceCreate(Open(), kMark, kSession, AttemptId(11)), CreateStep::kAlreadyCreated);
+}
+TEST(FenceCreate, RefusesALateOrder) {  // F21: tombstones
+  EXPECT_EQ(CodeOf(FenceCreate(With(ReplicaState::kTombstone), kMark, kSession, AttemptId(11))), Code::kStaleVersion);
+  EXPECT_EQ(CodeOf(FenceCreate(Open(), kMark, kSession, AttemptId(12))), Code::kStaleVersion);
+  EXPECT_EQ(CodeOf(FenceCreate(Open(), kOld, kSession, AttemptId(11))), Code::kStaleVersion);
+}
+TEST(FenceCreate, NeverLowersTheGeneration) {
+  EXPECT_EQ(CodeOf(FenceCreate(Open(), kNext, kOldSession, AttemptId(12))), Code::kStaleGeneration);
+}
+
+AdvanceTokens Advance(Version from = kMark, Version to = kNext, Generation g = kSession) {
+  AdvanceTokens o;
+  o.from = from;
+  o.to = to;
+  o.generation = g;
+  return o;
+}
+TEST(FenceAdvance, RaisesFromExactlyTheMark) {
+  EXPECT_EQ(*FenceAdvance(Open(), Advance()), AdvanceStep::kRaise);
+  EXPECT_EQ(*FenceAdvance(Open(), Advance(kMark, kNext, kNextSession)), AdvanceStep::kRaise);
+}
+TEST(FenceAdvance, ANewerOrderDoesNotHideMissedBytes) {  // F3
+  EXPECT_EQ(CodeOf(FenceAdvance(Open(), Advance(kNext, Version(1, 9)))), Code::kReplicaBehind);
+}
+TEST(FenceAdvance, RefusesAnAttemptThatWasOvertaken) {
+  EXPECT_EQ(CodeOf(FenceAdvance(Open(), Advance(Version(1, 4), kOld))), Code::kStaleVersion);
+  EXPECT_EQ(CodeOf(FenceAdvance(Open(), Advance(kOld, kNext))), Code::kStaleVersion);
+}
+TEST(FenceAdvance, IsExecutedOnce) {  // F2
+  AdvanceTokens o = Advance(kOld, kMark);
+  o.set = true;
+  auto step = FenceAdvance(Open(), o);
+  ASSERT_TRUE(step);
+  EXPECT_EQ(*step, AdvanceStep::kAlreadyThere);
+}
+TEST(FenceAdvance, RaisesSomething) {
+  EXPECT_EQ(CodeOf(FenceAdvance(Open(), Advance(kMark, kMark))), Code::kInvalidArgument);
+}
+TEST(FenceAdvance, NeverLowersTheGeneration) {  // F17
+  EXPECT_EQ(CodeOf(FenceAdvance(Open(), Advance(kMark, kNext, kOldSession))), Code::kStaleGeneration);
+}
+TEST(FenceAdvance, ReplacesSealedBytesOnlyWhenItReopens) {
+  AdvanceTokens o = Advance();
+  o.set = true;
+  EXPECT_EQ(CodeOf(FenceAdvance(Sealed(), o)), Code::kConflict);
+  o.reopen = true;
+  EXPECT_EQ(*FenceAdvance(Sealed(), o), AdvanceStep::kRaise);
+}
+TEST(FenceAdvance, RefusesWhatIsNotThere) {
+  EXPECT_EQ(CodeOf(FenceAdvance(With(ReplicaState::kTombstone), Advance())), Code::kNotFound);
+  EXPECT_EQ(CodeOf(FenceAdvance(With(ReplicaState::kCorrupt), Advance())), Code::kCorrupt);
+}
+
+TEST(FenceGrant, GrantsOnlyTheOpenCleanReplicaAtTheMark) {
+  EXPECT_TRUE(FenceGrant(Open(), Me(), kMark, kSession));
+  EXPECT_EQ(CodeOf(FenceGrant(Open(), Me(), kOld, kSession)), Code::kStaleVersion);
+  EXPECT_EQ(CodeOf(FenceGrant(Open(), Me(), kMark, kOldSession)), Code::kStaleGeneration);
+  EXPECT_EQ(CodeOf(FenceGrant(With(ReplicaState::kSealed), Me(), kMark, kSession)), Code::kConflict);
+  Marks m = Open();
+  m.raised_in = kEarlierBoot;
+  EXPECT_EQ(CodeOf(FenceGrant(m, Me(), kMark, kSession)), Code::kReplicaUnclean);
+}
+
+TEST(FenceDelete, DeletesExactlyOneInstanceAtOneVersion) {
+  EXPECT_EQ(*FenceDelete(Open(), kMark, InstanceId(9)), DeleteStep::kDelete);
+}
+TEST(FenceDelete, SparesTheInstanceThatCameBack) {  // F13
+  EXPECT_EQ(CodeOf(FenceDelete(Open(), kMark, InstanceId(8))), Code::kConflict);
+}
+TEST(FenceDelete, SparesAnotherVersion) {
+  EXPECT_EQ(CodeOf(FenceDelete(Open(), kOld, InstanceId(9))), Code::kStaleVersion);
+  EXPECT_EQ(CodeOf(FenceDelete(Open(), kNext, InstanceId(9))), Code::kReplicaBehind);
+}
+TEST(FenceDelete, IsDoneWhenItIsGone) {
+  EXPECT_EQ(*FenceDelete(With(ReplicaState::kNone), kMark, InstanceId(9)), DeleteStep::kAlreadyGone);
+  EXPECT_EQ(*FenceDelete(With(ReplicaState::kTombstone), kMark, InstanceId(9)), DeleteStep::kAlreadyGone);
+  EXPECT_EQ(CodeOf(FenceDelete(With(ReplicaState::kTombstone), kNext, InstanceId(9))), Code::kNotFound);
+}
+TEST(FenceDelete, TakesACorruptReplicaAway) {
+  EXPECT_EQ(*FenceDelete(With(ReplicaState::kCorrupt), kMark, InstanceId(9)), DeleteStep::kDelete);
+}
+
+}  // namespace
+}  // namespace picket::cs
