@@ -89,6 +89,8 @@ Task<Result<AnswerTable::Admission>> AnswerTable::Admit(proto::MutationId mutati
     PICKET_CO_TRY(co_await store_.ReadBarrier());
     co_return admission;
   }
+  // What changes memory before it stages must not begin when nothing can be staged.
+  PICKET_CO_TRY(store_.CheckWritable());
   admission.guard.table_ = this;
   admission.guard.token_ = std::make_shared<int>(0);
   admission.guard.client_ = mutation.client();
@@ -128,7 +130,7 @@ void AnswerTable::Refuse(const proto::MutationId& mutation, const Error& error) 
   Client& client = Seen(mutation);
   if (mutation.sequence() < client.first_unacked) return;
   client.refused.insert_or_assign(mutation.sequence(), error);
-  if (client.refused.size() > kMaxAnswersPerClient) client.refused.erase(client.refused.begin());
+  if (client.refused.size() > kMaxRefusalsPerClient) client.refused.erase(client.refused.begin());
 }
 
 Task<> AnswerTable::SweepLoop() {

@@ -47,7 +47,8 @@ class AnswerTable {
   };
   // Waits while the same mutation is in progress. kInvalidArgument without a client id or sequence,
   // kConflict when that sequence was another method, kDedupWindowExceeded when the client said that it
-  // has the answer (a request that arrives after its retry), the error when the mutation was refused.
+  // has the answer (a request that arrives after its retry), the error when the mutation was refused,
+  // kReadOnly when the store has failed.
   Task<Result<Admission>> Admit(proto::MutationId mutation, proto::Method method);
   // Adds the answer's row to the batch that does the mutation, and drops rows below first_unacked.
   void Remember(Batch* batch, const proto::MutationId& mutation, proto::Method method, std::string response);
@@ -62,7 +63,8 @@ class AnswerTable {
   Task<Status> Sweep();
 
   static constexpr size_t kMaxAnswersPerClient = 1024;
-  static constexpr size_t kMaxClientsInMemory = 65536;
+  static constexpr size_t kMaxRefusalsPerClient = 64;
+  static constexpr size_t kMaxClientsInMemory = 8192;
   static constexpr int64_t kKeepNanos = int64_t{24} * 3600 * 1'000'000'000;
 
  private:

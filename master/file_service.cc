@@ -88,8 +88,8 @@ Task<Result<Response>> FileService::Run(Request request, proto::Method method, C
   Batch batch;
   auto changed = (this->*change)(request, &batch);
   if (!changed) {
-    answers_.Refuse(request.mutation(), changed.error());
     PICKET_CO_TRY(co_await store_.ReadBarrier());
+    answers_.Refuse(request.mutation(), changed.error());
     co_return Fail(changed.error());
   }
   response = std::move(*changed);

@@ -49,9 +49,8 @@ struct Database {
 };
 
 struct PendingBatch {
-  uint64_t revision = 0;
-  std::vector<record::Row> rows;
-  std::string entry;  // the serialised log entry
+  record::LogEntry entry;
+  std::string bytes;  // the entry, serialised
 };
 
 // One synced write of several batches.
@@ -62,17 +61,16 @@ struct Group {
 };
 
 void Apply(const PendingBatch& batch, leveldb::WriteBatch* write) {
-  for (const record::Row& row : batch.rows) {
+  const uint64_t revision = batch.entry.revision();
+  for (const record::Row& row : batch.entry.rows()) {
     if (row.remove()) {
       write->Delete(row.key());
     } else {
       write->Put(row.key(), row.value());
     }
   }
-  write->Put(keys::Log(batch.revision), batch.entry);
-  if (batch.revision > MetaStore::kLogEntriesKept) {
-    write->Delete(keys::Log(batch.revision - MetaStore::kLogEntriesKept));
-  }
+  write->Put(keys::Log(revision), batch.bytes);
+  if (revision > MetaStore::kLogEntriesKept) write->Delete(keys::Log(revision - MetaStore::kLogEntriesKept));
 }
 
 struct LogTail {
@@ -174,7 +172,7 @@ struct MetaStore::Impl {
   Status LoadActivations();
   Task<> CommitLoop();
   void Committed(uint64_t up_to);
-  void Failed(Error cause);
+  void Failed(Error error);
 
   Env& env;
   Options options;
@@ -184,7 +182,9 @@ struct MetaStore::Impl {
   uint64_t staged = 0;    // revision of the newest staged batch
   uint64_t durable = 0;   // and of the newest durable one
   uint32_t last_crc = 0;  // of the newest staged log entry
-  std::optional<Error> failure;
+  std::optional<Error> failure;  // what waiters get
+  std::string cause;
+  std::vector<Fn> on_failure;
   bool committing = false;
   std::deque<PendingBatch> pending;  // bounded by the callers, each of which waits for its batch
   std::map<std::string, Staged, std::less<>> overlay;
@@ -272,6 +272,7 @@ const std::vector<record::Activation>& MetaStore::activations() const { return i
 uint64_t MetaStore::revision() const { return impl_->staged; }
 uint64_t MetaStore::durable_revision() const { return impl_->durable; }
 bool MetaStore::failed() const { return impl_->failure.has_value(); }
+void MetaStore::OnFailure(Fn fn) { impl_->on_failure.push_back(std::move(fn)); }
 
 Result<std::optional<std::string>> MetaStore::Get(std::string_view key) {
   Impl& m = *impl_;
@@ -309,29 +310,28 @@ Result<std::vector<MetaRow>> MetaStore::Scan(std::string_view prefix, std::strin
   return out;
 }
 
+Status MetaStore::CheckWritable() const {
+  if (!impl_->failure) return {};
+  return Fail(Error(Code::kReadOnly, "the metadata store refuses changes since a write failed: " + impl_->cause)
+                  .WithNextStep("restart the master when its disk is well"));
+}
+
 Result<uint64_t> MetaStore::Stage(Batch batch) {
   Impl& m = *impl_;
-  if (m.failure) {
-    return Fail(Error(Code::kReadOnly, "the metadata store refuses changes since a write failed: " + m.failure->message)
-                    .WithNextStep("restart the master when its disk is well"));
-  }
-  PendingBatch pending;
-  pending.revision = ++m.staged;
-  pending.rows = batch.rows();
-  record::LogEntry entry;
-  entry.set_revision(pending.revision);
-  entry.set_previous_crc(m.last_crc);
-  entry.set_epoch(m.epoch.number);
-  for (const record::Row& row : pending.rows) {
+  PICKET_TRY(CheckWritable());
+  PendingBatch& pending = m.pending.emplace_back();
+  pending.entry.set_revision(++m.staged);
+  pending.entry.set_previous_crc(m.last_crc);
+  pending.entry.set_epoch(m.epoch.number);
+  for (record::Row& row : std::move(batch).TakeRows()) {
     Impl::Staged& staged = m.overlay[row.key()];
-    staged.revision = pending.revision;
+    staged.revision = m.staged;
     staged.value.reset();
     if (!row.remove()) staged.value = row.value();
-    *entry.add_rows() = row;
+    *pending.entry.add_rows() = std::move(row);
   }
-  pending.entry = entry.SerializeAsString();
-  m.last_crc = Crc32c(pending.entry);
-  m.pending.push_back(std::move(pending));
+  pending.bytes = pending.entry.SerializeAsString();
+  m.last_crc = Crc32c(pending.bytes);
   if (!m.committing) {
     m.committing = true;
     m.env.Spawn(m.CommitLoop());
@@ -364,9 +364,9 @@ Task<> MetaStore::Impl::CommitLoop() {
     group->database = database;
     uint64_t last = 0;
     for (const PendingBatch& batch : pending) {
-      if (last != 0 && group->write.ApproximateSize() + 2 * batch.entry.size() > kGroupBytes) break;
+      if (last != 0 && group->write.ApproximateSize() + 2 * batch.bytes.size() > kGroupBytes) break;
       Apply(batch, &group->write);
-      last = batch.revision;
+      last = batch.entry.revision();
     }
     Fn write = [group] {
       leveldb::WriteOptions options;
@@ -385,8 +385,8 @@ Task<> MetaStore::Impl::CommitLoop() {
 
 void MetaStore::Impl::Committed(uint64_t up_to) {
   durable = up_to;
-  while (!pending.empty() && pending.front().revision <= up_to) {
-    for (const record::Row& row : pending.front().rows) {
+  while (!pending.empty() && pending.front().entry.revision() <= up_to) {
+    for (const record::Row& row : pending.front().entry.rows()) {
       // A newer staged batch may have set the row again.
       auto it = overlay.find(row.key());
       if (it != overlay.end() && it->second.revision <= up_to) overlay.erase(it);
@@ -402,13 +402,15 @@ void MetaStore::Impl::Committed(uint64_t up_to) {
 }
 
 // Whether the failed write reached the disk shows at the next start; until then nothing may build on it.
-void MetaStore::Impl::Failed(Error cause) {
-  PICKET_LOG(env, kError, "{}; the metadata store refuses changes from now on", cause.message);
-  Error unknown(Code::kUnavailable, "whether the change is durable is unknown: " + cause.message);
+void MetaStore::Impl::Failed(Error error) {
+  PICKET_LOG(env, kError, "{}; the metadata store refuses changes from now on", error.message);
+  cause = error.message;
+  Error unknown(Code::kUnavailable, "whether the change is durable is unknown: " + cause);
   failure = std::move(unknown).WithNextStep("restart the master when its disk is well; then repeat the request");
   pending.clear();
   overlay.clear();
   staged = durable;
+  for (Fn& fn : on_failure) fn();
   auto woken = std::exchange(waiting, {});
   for (auto& [revision, waiter] : woken) waiter->Set(Fail(*failure));
 }

@@ -35,6 +35,7 @@ class Batch {
   void Remove(std::string key);
   bool empty() const { return rows_.empty(); }
   const std::vector<record::Row>& rows() const { return rows_; }
+  std::vector<record::Row> TakeRows() && { return std::move(rows_); }
 
  private:
   std::vector<record::Row> rows_;
@@ -65,8 +66,13 @@ class MetaStore {
   uint64_t next_revision() const { return revision() + 1; }
   // Of the newest durable batch: what may be told to servers that remember it (F12).
   uint64_t durable_revision() const;
-  // True after a failed commit; with the cause.
+  // True after a failed commit.
   bool failed() const;
+  // kReadOnly, with the cause, when failed.
+  Status CheckWritable() const;
+  // Runs `fn` when a commit fails, after what was staged is dropped: for tables that keep something of
+  // their rows in memory and must read it anew. `fn` must stay callable as long as the store.
+  void OnFailure(Fn fn);
 
   // Reads see staged batches. kCorrupt / kIoError when the disk does.
   Result<std::optional<std::string>> Get(std::string_view key);

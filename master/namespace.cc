@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "common/base/check.h"
+#include "common/obs/log.h"
 #include "master/keys.h"
 
 namespace picket {
@@ -40,10 +41,21 @@ proto::FileStatus ToFileStatus(const Entry& entry, bool open) {
   return s;
 }
 
-Task<Status> Namespace::Open() {
+Namespace::Namespace(Env& env, MetaStore& store) : env_(env), store_(store) {
+  store_.OnFailure([this] {
+    if (auto loaded = LoadCount(); !loaded) PICKET_LOG(env_, kError, "inodes: {}", loaded.error().ToString());
+  });
+}
+
+Status Namespace::LoadCount() {
   auto count = store_.Get(keys::Counter(kInodeCounter));
-  if (!count) co_return Fail(count.error());
+  if (!count) return Fail(count.error());
   inode_count_ = *count ? keys::DecodeU64(**count) : 0;
+  return {};
+}
+
+Task<Status> Namespace::Open() {
+  PICKET_CO_TRY(LoadCount());
   auto root = Get(kRootInode);
   if (root) co_return Status();
   if (root.error().code != Code::kNotFound) co_return Fail(root.error());

@@ -38,7 +38,7 @@ proto::FileStatus ToFileStatus(const Entry& entry, bool open);
 
 class Namespace {
  public:
-  Namespace(Env& env, MetaStore& store) : env_(env), store_(store) {}
+  Namespace(Env& env, MetaStore& store);
 
   // After MetaStore::Open: makes the root when there is none; durable on return.
   Task<Status> Open();
@@ -85,6 +85,7 @@ class Namespace {
   void Touch(Batch* batch, Entry* directory) const;
 
  private:
+  Status LoadCount();
   Env& env_;
   MetaStore& store_;
   uint32_t last_inode_ = 0;  // of this epoch

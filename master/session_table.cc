@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/base/mutation.h"
+#include "common/obs/log.h"
 #include "master/keys.h"
 
 namespace picket {
@@ -17,6 +18,13 @@ Nanos Millis(uint32_t ms) { return std::chrono::milliseconds(ms); }
 constexpr size_t kLoadPage = 1000;
 
 }  // namespace
+
+SessionTable::SessionTable(Env& env, MetaStore& store, Options options)
+    : env_(env), store_(store), options_(options) {
+  store_.OnFailure([this] {
+    if (auto loaded = Load(); !loaded) PICKET_LOG(env_, kError, "write sessions: {}", loaded.error().ToString());
+  });
+}
 
 Status SessionTable::Load() {
   sessions_.clear();

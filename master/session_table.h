@@ -5,6 +5,7 @@
 // 2. Only the holder renews, closes or abandons. The generation is the credential; a session's age
 //    alone fences nobody.
 // 3. Generations are epoch << 32 | n: the synced epoch row reserves them all.
+// 4. What is in memory is what is staged; when the store fails, it is read anew (HDFS-17861).
 // Runs on the master's executor.
 #pragma once
 
@@ -25,7 +26,7 @@ class SessionTable {
     uint32_t soft_limit_ms = 60'000;     // another client may claim the file after it
     uint32_t hard_limit_ms = 1'200'000;  // the master recovers the file by itself after it
   };
-  SessionTable(Env& env, MetaStore& store, Options options) : env_(env), store_(store), options_(options) {}
+  SessionTable(Env& env, MetaStore& store, Options options);
 
   // After MetaStore::Open: reads every session.
   Status Load();

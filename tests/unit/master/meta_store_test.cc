@@ -237,8 +237,9 @@ TEST(MetaStoreTest, KilledAtRandomTimesAndStartedAgain) {
   int next = 0;
   std::set<int> acknowledged;
   struct Writer {
-    static Task<> Run(MetaStore* store, int* next, std::set<int>* acknowledged) {
+    static Task<> Run(Env* env, MetaStore* store, int* next, std::set<int>* acknowledged) {
       for (;;) {
+        co_await env->Sleep(10us);
         const int i = (*next)++;
         auto committed = co_await store->Commit(One("k" + std::to_string(i), std::string(300, 'x')));
         if (!committed) co_return;
@@ -251,7 +252,7 @@ TEST(MetaStoreTest, KilledAtRandomTimesAndStartedAgain) {
     ASSERT_GT(w.store().epoch().number, epoch);
     epoch = w.store().epoch().number;
     for (int i : acknowledged) ASSERT_TRUE(w.store().Get("k" + std::to_string(i))->has_value()) << i;
-    for (int t = 0; t < 4; ++t) w.node.Spawn(Writer::Run(&w.store(), &next, &acknowledged));
+    for (int t = 0; t < 4; ++t) w.node.Spawn(Writer::Run(&w.node, &w.store(), &next, &acknowledged));
     w.world.RunFor(Nanos(rng.Range(0, 40'000'000)));
     w.node.Crash(rng.Chance(0.5) ? Node::Death::kPower : Node::Death::kProcess);
   }

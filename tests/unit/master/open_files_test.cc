@@ -230,6 +230,22 @@ TEST_F(OpenFilesTest, AbandonTakesANewFileAwayAndLeavesAnOldOne) {
   EXPECT_EQ(half().sessions.open_count(), 0u);
 }
 
+// HDFS-17861: what was staged when the disk failed is in no table, and reading goes on.
+TEST_F(OpenFilesTest, AFailedDiskTakesSessionsBackAndLeavesReading) {
+  auto kept = Create("/kept");
+  ASSERT_TRUE(kept);
+  node.disk().faults.fail_syncs = true;
+  EXPECT_EQ(CodeOf(Create("/lost")), Code::kUnavailable);
+  EXPECT_EQ(CodeOf(Close(*kept)), Code::kReadOnly);
+  EXPECT_FALSE(Exists("/lost"));
+  EXPECT_TRUE(Stat("/kept")->open());
+  EXPECT_EQ(half().sessions.open_count(), 1u);
+  EXPECT_EQ(half().names.inode_count(), 2u);
+  node.disk().faults.fail_syncs = false;
+  Restart();
+  EXPECT_TRUE(Close(*kept));
+}
+
 TEST_F(OpenFilesTest, RenewAndExpiry) {
   auto a = Create("/a");
   auto b = Create("/b");
