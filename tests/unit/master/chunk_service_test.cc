@@ -1,0 +1,477 @@
+// New chunks, seals, locations, garbage and registration, on a master with fake chunkservers.
+#include <gmock/gmock.h>
+
+#include "tests/unit/master/cluster_half.h"
+
+namespace picket::test {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::UnorderedElementsAre;
+using Act = FakeDisk::Act;
+
+class ChunkTest : public ClusterTest {
+ protected:
+  explicit ChunkTest(size_t servers = 3) : ClusterTest(servers) {}
+  void Rule(size_t i, proto::Method method, Act act, Code code = Code::kNoSpace) {
+    FakeDisk::Rule rule;
+    rule.method = method;
+    rule.act = act;
+    rule.error = Error(code, "as the test wants");
+    disk(i).rules.push_back(rule);
+  }
+  // A closed file of one chunk.
+  proto::WriteGrant WriteFile(const std::string& path, const std::string& bytes, bool close = true) {
+    file = Create(path);
+    auto added = AddChunk(file);
+    EXPECT_TRUE(added) << added.error().ToString();
+    if (!added) return proto::WriteGrant();
+    Write(*added, bytes);
+    proto::CommitSealRequest seal = Seal(file, *added);
+    seal.set_close(close);
+    auto sealed = CommitSeal(seal);
+    EXPECT_TRUE(sealed) << sealed.error().ToString();
+    return *added;
+  }
+  void Delete(const std::string& path) {
+    proto::DeleteRequest r;
+    Identify(r.mutable_mutation());
+    r.set_path(path);
+    r.set_skip_trash(true);
+    auto deleted = Call<proto::DeleteResponse>(proto::DELETE, r);
+    EXPECT_TRUE(deleted) << deleted.error().ToString();
+  }
+  size_t ReplicasOf(uint64_t chunk) const {
+    size_t n = 0;
+    for (const auto& d : disks) n += d->replicas.count(chunk);
+    return n;
+  }
+  OpenFile file;
+};
+class ChunkTest4 : public ChunkTest {
+ protected:
+  ChunkTest4() : ChunkTest(4) {}
+};
+
+TEST_F(ChunkTest, NewChunkIsOnEveryServerAndLeased) {
+  file = Create("/f");
+  auto grant = AddChunk(file);
+  ASSERT_TRUE(grant) << grant.error().ToString();
+  const uint64_t chunk = grant->token().chunk();
+  EXPECT_EQ(grant->chain_size(), 3);
+  EXPECT_EQ(grant->length(), 0u);
+  EXPECT_EQ(grant->chunk_size(), 1u << 20);
+  EXPECT_EQ(chunk >> 32, 1u);
+  EXPECT_EQ(grant->token().version(), Version(1, 1).value);
+  EXPECT_THAT(disk_of(grant->chain(0).server()).leases, Contains(std::pair(chunk, grant->token().version())));
+  auto seen = GetFile("/f");
+  ASSERT_TRUE(seen);
+  ASSERT_EQ(seen->chunks_size(), 1);
+  EXPECT_EQ(seen->chunks(0).primary(), grant->chain(0).server());
+  EXPECT_EQ(seen->chunks(0).replicas_size(), 3);
+  EXPECT_EQ(seen->chunks(0).replicas(0).hop().server(), grant->chain(0).server());
+  EXPECT_FALSE(seen->chunks(0).sealed());
+}
+
+TEST_F(ChunkTest, RetryOfAddChunkGetsTheSameChunkAlsoAfterARestart) {
+  file = Create("/f");
+  const proto::AddChunkRequest request = AddRequest(file, 0);
+  auto first = Call<proto::WriteGrant>(proto::ADD_CHUNK, request);
+  auto second = Call<proto::WriteGrant>(proto::ADD_CHUNK, request);
+  RestartMaster(sim::Node::Death::kPower);
+  auto third = Call<proto::WriteGrant>(proto::ADD_CHUNK, request);
+  ASSERT_TRUE(first && second && third);
+  EXPECT_EQ(first->SerializeAsString(), second->SerializeAsString());
+  EXPECT_EQ(first->SerializeAsString(), third->SerializeAsString());
+}
+
+TEST_F(ChunkTest4, FailedTargetIsReplacedOnce) {
+  // Every server but the last placed refuses once: whichever is chosen, the spare takes its part.
+  Rule(0, proto::CREATE_REPLICA, Act::kRefuse);
+  file = Create("/f");
+  auto grant = AddChunk(file);
+  ASSERT_TRUE(grant) << grant.error().ToString();
+  EXPECT_EQ(grant->chain_size(), 3);
+}
+
+TEST_F(ChunkTest, FewerThanTheGoalGoesOnFewerThanTheMinimumDoesNot) {
+  Rule(0, proto::CREATE_REPLICA, Act::kRefuse);
+  file = Create("/f");
+  auto grant = AddChunk(file);
+  ASSERT_TRUE(grant) << grant.error().ToString();
+  EXPECT_EQ(grant->chain_size(), 2);
+
+  Rule(0, proto::CREATE_REPLICA, Act::kRefuse);
+  Rule(1, proto::CREATE_REPLICA, Act::kRefuse);
+  OpenFile other = Create("/g");
+  auto refused = AddChunk(other);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kNotEnoughReplicas);
+  EXPECT_THAT(refused.error().message, HasSubstr(ToString(disk(0).id)));
+  EXPECT_EQ(GetFile("/g")->status().chunk_count(), 0u);
+  // What was created for it is garbage, and goes.
+  EXPECT_EQ(Report().garbage_chunks(), 1u);
+  world.RunFor(10s);
+  EXPECT_EQ(disk(2).replicas.size(), 1u);
+  world.RunFor(40s);
+  EXPECT_EQ(Report().garbage_chunks(), 0u);
+}
+
+TEST_F(ChunkTest, NoServerIsNamed) {
+  for (size_t i = 0; i < 3; ++i) server_node(i).Crash(sim::Node::Death::kProcess);
+  world.RunFor(20s);
+  file = Create("/f");
+  auto refused = AddChunk(file);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kNotEnoughReplicas);
+  EXPECT_THAT(refused.error().message, HasSubstr("live chunkservers: none"));
+}
+
+TEST_F(ChunkTest, NewChunkNeedsTheRightPlaceAndWriter) {
+  file = Create("/f");
+  EXPECT_EQ(AddChunk(file, 1).error().code, Code::kConflict);
+  ASSERT_TRUE(AddChunk(file, 0));
+  EXPECT_EQ(AddChunk(file, 1).error().code, Code::kConflict);  // chunk 0 is not sealed
+  EXPECT_EQ(AddChunk(OpenFile{file.inode, file.generation - 1}, 0).error().code, Code::kStaleGeneration);
+  EXPECT_EQ(AddChunk(OpenFile{file.inode + 1, file.generation}, 0).error().code, Code::kNotFound);
+}
+
+TEST_F(ChunkTest, ChunkBeforeMustBeFull) {
+  WriteFile("/f", "short", /*close=*/false);
+  auto refused = AddChunk(file, 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kConflict);
+  EXPECT_THAT(refused.error().message, HasSubstr("not full"));
+  WriteFile("/g", std::string(1 << 20, 'x'), /*close=*/false);
+  auto added = AddChunk(file, 1);
+  EXPECT_TRUE(added) << added.error().ToString();
+}
+
+// The writer's session ends while the replicas are being created: no chunk may hang on the file.
+TEST_F(ChunkTest, F8AddChunkChecksTheWriterInsideTheBatch) {
+  file = Create("/f");
+  FakeDisk::Rule hold;
+  hold.method = proto::CREATE_REPLICA;
+  hold.act = Act::kHold;
+  hold.release = std::make_shared<bool>(false);
+  disk(0).rules.push_back(hold);
+  auto adding = Begin<proto::WriteGrant>(proto::ADD_CHUNK, AddRequest(file, 0));
+  world.RunUntil([&] { return !disk(1).replicas.empty() && !disk(2).replicas.empty(); }, 5s);
+  proto::CloseRequest close;
+  Identify(close.mutable_mutation());
+  close.set_inode(file.inode);
+  close.set_generation(file.generation);
+  close.set_holder(kWriter);
+  ASSERT_TRUE(Call<proto::CloseResponse>(proto::CLOSE, close));
+  *hold.release = true;
+  ASSERT_TRUE(world.RunUntil([&] { return adding->has_value(); }, 1min));
+  ASSERT_FALSE((*adding)->has_value());
+  EXPECT_EQ((*adding)->error().code, Code::kNotLeaseHolder);
+  EXPECT_EQ(GetFile("/f")->status().chunk_count(), 0u);
+  world.RunFor(10s);
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(disk(i).replicas.empty()) << i;
+}
+
+TEST_F(ChunkTest, LostLeaseOrderOfANewChunkIsRepaired) {
+  for (size_t i = 0; i < 3; ++i) {
+    for (int n = 0; n < 2; ++n) Rule(i, proto::GRANT_LEASE, Act::kRefuse, Code::kIoError);
+  }
+  file = Create("/f");
+  const proto::AddChunkRequest request = AddRequest(file, 0);
+  auto grant = Call<proto::WriteGrant>(proto::ADD_CHUNK, request);
+  ASSERT_TRUE(grant) << grant.error().ToString();
+  EXPECT_GT(grant->token().version(), Version(1, 1).value);
+  // A retry is told the version that holds.
+  auto again = Call<proto::WriteGrant>(proto::ADD_CHUNK, request);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->SerializeAsString(), grant->SerializeAsString());
+}
+
+TEST_F(ChunkTest, AfterARestartServersAreWaitedForBeforeFewerAreUsed) {
+  file = Create("/f");
+  RestartMaster();
+  auto grant = AddChunk(file);
+  ASSERT_TRUE(grant) << grant.error().ToString();
+  EXPECT_EQ(grant->chain_size(), 3);
+}
+
+// ---- seals -----------------------------------------------------------------------------------------
+
+TEST_F(ChunkTest, SealedFileIsReadFromThreeAtOnce) {
+  const proto::WriteGrant grant = WriteFile("/f", "hello");
+  auto seen = GetFile("/f");
+  ASSERT_TRUE(seen);
+  EXPECT_FALSE(seen->status().open());
+  EXPECT_EQ(seen->status().length(), 5u);
+  ASSERT_EQ(seen->chunks_size(), 1);
+  const proto::ChunkLocation& chunk = seen->chunks(0);
+  EXPECT_TRUE(chunk.sealed());
+  EXPECT_EQ(chunk.length(), 5u);
+  EXPECT_EQ(chunk.digest(), DigestOf("hello"));
+  EXPECT_EQ(chunk.version(), grant.token().version());
+  EXPECT_EQ(chunk.primary(), 0u);
+  ASSERT_EQ(chunk.replicas_size(), 3);
+  for (const auto& r : chunk.replicas()) EXPECT_TRUE(r.counted());
+}
+
+TEST_F(ChunkTest, LocationsOfSealedChunksComeBackFromReports) {
+  WriteFile("/f", "hello");
+  RestartMaster(sim::Node::Death::kPower);
+  ASSERT_TRUE(AwaitLive(3));
+  world.RunFor(1s);
+  EXPECT_EQ(GetFile("/f")->chunks(0).replicas_size(), 3);
+  EXPECT_EQ(Report().chunks_under_goal(), 0u);
+  // A replica that is not what was sealed is shown only on demand.
+  disk(0).replicas.begin()->second.bytes = "jello";
+  server_node(0).Crash(sim::Node::Death::kProcess);
+  StartServer(0);
+  world.RunFor(5s);
+  EXPECT_EQ(GetFile("/f")->chunks(0).replicas_size(), 2);
+  auto all = GetFile("/f", true);
+  ASSERT_EQ(all->chunks(0).replicas_size(), 3);
+  EXPECT_FALSE(all->chunks(0).replicas(2).counted());
+  EXPECT_EQ(Report().chunks_under_goal(), 1u);
+}
+
+TEST_F(ChunkTest, D9SealNeedsEveryMemberAndTheVersion) {
+  file = Create("/f");
+  auto grant = AddChunk(file);
+  ASSERT_TRUE(grant);
+  Write(*grant, "hello");
+  proto::CommitSealRequest seal = Seal(file, *grant);
+  auto with = [&](auto change) {
+    proto::CommitSealRequest r = seal;
+    r.mutable_mutation()->set_sequence(++sequence);
+    change(&r);
+    auto done = CommitSeal(r);
+    return done ? Code::kOk : done.error().code;
+  };
+  EXPECT_EQ(with([](auto* r) { r->mutable_sealed_servers()->RemoveLast(); }), Code::kConflict);
+  EXPECT_EQ(with([](auto* r) { r->set_sealed_servers(0, 999); }), Code::kConflict);
+  EXPECT_EQ(with([](auto* r) { r->set_version(r->version() + 1); }), Code::kSuperseded);
+  EXPECT_EQ(with([](auto* r) { r->set_version(r->version() - 1); }), Code::kStaleVersion);
+  EXPECT_EQ(with([](auto* r) { r->set_generation(r->generation() - 1); }), Code::kStaleGeneration);
+  EXPECT_EQ(with([](auto* r) { r->set_holder(1); }), Code::kNotLeaseHolder);
+  EXPECT_EQ(with([](auto* r) { r->set_length((1 << 20) + 1); }), Code::kInvalidArgument);
+  EXPECT_EQ(with([](auto* r) { r->set_length(0); }), Code::kInvalidArgument);
+  EXPECT_EQ(with([](auto*) {}), Code::kOk);
+  EXPECT_EQ(with([](auto*) {}), Code::kConflict);  // sealed already
+}
+
+TEST_F(ChunkTest, RetryOfASealWithCloseIsAnsweredAgain) {
+  file = Create("/f");
+  auto grant = AddChunk(file);
+  ASSERT_TRUE(grant);
+  Write(*grant, "hello");
+  proto::CommitSealRequest seal = Seal(file, *grant);
+  seal.set_close(true);
+  auto first = CommitSeal(seal);
+  RestartMaster(sim::Node::Death::kPower);
+  auto second = CommitSeal(seal);
+  ASSERT_TRUE(first) << first.error().ToString();
+  ASSERT_TRUE(second) << second.error().ToString();
+  EXPECT_EQ(first->SerializeAsString(), second->SerializeAsString());
+  EXPECT_FALSE(first->status().open());
+}
+
+TEST_F(ChunkTest, EmptyChunkIsDropped) {
+  file = Create("/f");
+  auto grant = AddChunk(file);
+  ASSERT_TRUE(grant);
+  proto::CommitSealRequest seal = Seal(file, *grant);
+  seal.set_close(true);
+  ASSERT_TRUE(seal.drop_empty());
+  ASSERT_TRUE(CommitSeal(seal));
+  auto seen = GetFile("/f");
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->status().chunk_count(), 0u);
+  EXPECT_EQ(seen->chunks_size(), 0);
+  world.RunFor(10s);
+  EXPECT_EQ(ReplicasOf(grant->token().chunk()), 0u);
+}
+
+// ---- garbage ---------------------------------------------------------------------------------------
+
+TEST_F(ChunkTest, F13DeletedChunksGoByExactVersionAndInstance) {
+  const proto::WriteGrant grant = WriteFile("/f", "hello");
+  const uint64_t chunk = grant.token().chunk();
+  world.RunFor(5s);
+  // One server has another instance than it reported: the order must not hit it.
+  disk(0).replicas.at(chunk).instance += 100;
+  Delete("/f");
+  world.RunFor(15s);
+  EXPECT_EQ(disk(0).replicas.count(chunk), 1u);
+  EXPECT_EQ(disk(1).replicas.count(chunk), 0u);
+  EXPECT_EQ(disk(2).replicas.count(chunk), 0u);
+  EXPECT_EQ(Report().garbage_chunks(), 1u);
+  // Once it reports what it has, that goes too, and then the record.
+  server_node(0).Crash(sim::Node::Death::kProcess);
+  StartServer(0);
+  world.RunFor(60s);
+  EXPECT_EQ(ReplicasOf(chunk), 0u);
+  EXPECT_EQ(Report().garbage_chunks(), 0u);
+}
+
+TEST_F(ChunkTest, F13NothingIsDeletedBeforeTheServerHasReportedToThisMaster) {
+  const proto::WriteGrant grant = WriteFile("/f", "hello");
+  const uint64_t chunk = grant.token().chunk();
+  for (size_t i = 0; i < 3; ++i) world.Cut(master_node, server_node(i));
+  Delete("/f");
+  world.RunFor(5s);
+  EXPECT_EQ(ReplicasOf(chunk), 3u);
+  RestartMaster();
+  for (size_t i = 0; i < 3; ++i) disk(i).orders.clear();
+  world.HealAll();
+  ASSERT_TRUE(AwaitLive(3));
+  world.RunFor(60s);
+  EXPECT_EQ(ReplicasOf(chunk), 0u);
+}
+
+TEST_F(ChunkTest, GarbageOfADeadServerWaitsForIt) {
+  const proto::WriteGrant grant = WriteFile("/f", "hello");
+  const uint64_t chunk = grant.token().chunk();
+  server_node(0).Crash(sim::Node::Death::kProcess);
+  Delete("/f");
+  world.RunFor(3min);
+  EXPECT_EQ(ReplicasOf(chunk), 1u);
+  EXPECT_EQ(Report().garbage_chunks(), 1u);
+  StartServer(0);
+  world.RunFor(60s);
+  EXPECT_EQ(ReplicasOf(chunk), 0u);
+  EXPECT_EQ(Report().garbage_chunks(), 0u);
+}
+
+TEST_F(ChunkTest, OrphansAreLeftAlone) {
+  FakeReplica orphan;
+  orphan.version = Version(1, 9).value;
+  orphan.instance = 77;
+  disk(0).replicas[12345] = orphan;
+  server_node(0).Crash(sim::Node::Death::kProcess);
+  StartServer(0);
+  world.RunFor(60s);
+  EXPECT_EQ(disk(0).replicas.count(12345), 1u);
+  EXPECT_THAT(disk(0).orders, Not(Contains(proto::DELETE_REPLICA)));
+}
+
+// ---- servers ---------------------------------------------------------------------------------------
+
+TEST_F(ChunkTest, ServersBecomeSuspectThenDeadAndComeBack) {
+  world.Cut(server_node(0), master_node);
+  world.RunFor(20s);
+  auto state = [&] { return std::string(Report().servers(0).state()); };
+  EXPECT_EQ(state(), "suspect");
+  world.RunFor(50s);
+  EXPECT_EQ(state(), "dead");
+  world.HealAll();
+  world.RunFor(30s);
+  EXPECT_EQ(state(), "live");
+}
+
+TEST_F(ChunkTest, F12HistoryLostStopsTheMaster) {
+  WriteFile("/f", "hello");
+  // The server has seen more of epoch 1 than this master's disk knows.
+  server_node(0).Crash(sim::Node::Death::kProcess);
+  disk(0).mark.set_revision(1'000'000);
+  StartServer(0);
+  world.RunFor(5s);
+  EXPECT_THAT(Report().state(), HasSubstr("HISTORY_LOST"));
+  EXPECT_EQ(Report().servers(0).state(), "live");  // its session of before has not run out
+  proto::CreateRequest create;
+  Identify(create.mutable_mutation());
+  create.set_path("/g");
+  create.set_holder(kWriter);
+  EXPECT_EQ(Call<proto::CreateResponse>(proto::CREATE, create).error().code, Code::kHistoryLost);
+  EXPECT_EQ(AddChunk(file, 1).error().code, Code::kHistoryLost);
+  // What is there can still be read.
+  EXPECT_EQ(GetFile("/f")->chunks_size(), 1);
+}
+
+TEST_F(ChunkTest, StrangersAreRefused) {
+  const auto begin = [&](auto change) {
+    proto::RegisterBeginRequest r;
+    r.set_cluster(fleet.secret.cluster);
+    r.set_server(55);
+    r.set_nonce(std::string(kNonceBytes, 'n'));
+    r.set_protocol(1);
+    change(&r);
+    return Call<proto::RegisterBeginResponse>(proto::REGISTER_BEGIN, r);
+  };
+  EXPECT_EQ(begin([](auto* r) { r->set_cluster("0123456789abcdef"); }).error().code, Code::kWrongCluster);
+  EXPECT_EQ(begin([](auto* r) { r->set_protocol(2); }).error().code, Code::kUnsupported);
+  EXPECT_EQ(begin([](auto* r) { r->set_nonce("short"); }).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(begin([](auto* r) { r->set_server(0); }).error().code, Code::kInvalidArgument);
+
+  auto challenge = begin([](auto*) {});
+  ASSERT_TRUE(challenge);
+  EXPECT_TRUE(VerifyMasterProof(fleet.secret, std::string(kNonceBytes, 'n'), challenge->challenge(), ServerId(55),
+                                challenge->proof()));
+  proto::RegisterCompleteRequest complete;
+  complete.set_server(55);
+  complete.set_incarnation(1);
+  complete.set_host("node-9");
+  complete.set_port(1);
+  complete.set_proof("guess");
+  EXPECT_EQ(Call<proto::RegisterCompleteResponse>(proto::REGISTER_COMPLETE, complete).error().code,
+            Code::kPermissionDenied);
+  // A challenge is answered once: the right proof comes too late.
+  complete.set_proof(ChunkserverProof(fleet.secret, challenge->challenge(), std::string(kNonceBytes, 'n'),
+                                      ServerId(55), Incarnation(1)));
+  EXPECT_EQ(Call<proto::RegisterCompleteResponse>(proto::REGISTER_COMPLETE, complete).error().code,
+            Code::kPermissionDenied);
+  EXPECT_EQ(Report().servers_size(), 3);
+}
+
+TEST_F(ChunkTest, OlderBootOfAServerIsRefused) {
+  server_node(0).Crash(sim::Node::Death::kProcess);
+  disk(0).incarnation = 0;
+  // Boot 1 has registered before; boot 0 + 1 is the same, so begin at one below.
+  StartServer(0);
+  world.RunFor(5s);
+  EXPECT_EQ(Report().servers(0).hop().incarnation(), 1u);
+  server_node(0).Crash(sim::Node::Death::kProcess);
+  StartServer(0);
+  world.RunFor(5s);
+  EXPECT_EQ(Report().servers(0).hop().incarnation(), 2u);
+  const uint64_t session = fake(0).session();
+  EXPECT_NE(session, 0u);
+  server_node(0).Crash(sim::Node::Death::kProcess);
+  disk(0).incarnation = 0;
+  StartServer(0);
+  world.RunFor(5s);
+  EXPECT_EQ(Report().servers(0).hop().incarnation(), 2u);
+  EXPECT_EQ(fake(0).session(), 0u);
+}
+
+TEST_F(ChunkTest, HeartbeatOfAnotherSessionRegistersAgain) {
+  const uint64_t before = fake(0).session();
+  RestartMaster();
+  world.RunFor(10s);
+  EXPECT_NE(fake(0).session(), before);
+  EXPECT_EQ(Report().servers_size(), 3);
+}
+
+TEST_F(ChunkTest, HelloSaysWho) {
+  auto hello = Call<proto::HelloResponse>(proto::HELLO, proto::HelloRequest());
+  ASSERT_TRUE(hello);
+  EXPECT_EQ(hello->role(), "master");
+  EXPECT_EQ(hello->cluster(), fleet.secret.cluster);
+  EXPECT_EQ(hello->epoch().number(), 1u);
+  RestartMaster();
+  EXPECT_EQ(Call<proto::HelloResponse>(proto::HELLO, proto::HelloRequest())->epoch().number(), 2u);
+}
+
+TEST_F(ChunkTest, DescribeAndGetFileRefuseWhatIsNotThere) {
+  proto::DescribeChunkRequest describe;
+  describe.set_chunk(1);
+  EXPECT_EQ(Call<proto::DescribeChunkResponse>(proto::DESCRIBE_CHUNK, describe).error().code, Code::kNotFound);
+  EXPECT_EQ(GetFile("/nothing").error().code, Code::kNotFound);
+  EXPECT_EQ(GetFile("/").error().code, Code::kIsDirectory);
+  EXPECT_EQ(Call<proto::GetFileResponse>(proto::GET_FILE, proto::GetFileRequest()).error().code,
+            Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace picket::test
