@@ -22,6 +22,7 @@ WriteFailure JudgeWriteFailure(const Error& error, ServerId primary, bool repeat
     case Code::kNotFound:
     case Code::kShort:
     case Code::kInternal:
+    case Code::kStaleVersion:
     case Code::kReplicaBehind:
     case Code::kReplicaUnclean:
     case Code::kNotPrimary:

@@ -1,5 +1,9 @@
 // What a writer does after a packet or a seal failed (decision D18): which refusals are final, which
 // send it back to the master, and which name a replica as failed. Pure.
+//
+// STALE_VERSION ends a token, not the session: an attempt of the master may have raised the replicas' marks
+// and died with it before its commit. The master's answer to a GRANT says whether the writer still holds
+// the file; STALE_GENERATION says that it does not.
 #pragma once
 
 #include "common/base/error.h"
@@ -8,7 +12,7 @@
 namespace picket {
 
 enum class WriteVerdict {
-  kFinal,     // stop: the token is dead, or the request can never succeed
+  kFinal,     // stop: the session is dead, or the request can never succeed
   kAskAgain,  // a GRANT that names nobody: the replica said where it stands, or the line broke
   kBlame,     // a GRANT that names a server: a CRC or disk error there
   kProbe,     // nobody answered in time: the primary is named only if it is silent itself

@@ -12,7 +12,9 @@ namespace {
 constexpr RetryPolicy kBackoff{.initial = 50ms, .max = 2s};
 
 // The request was in order, another one is needed: the next attempt gets it (D17, D18).
-bool NeedsNewToken(Code code) { return code >= Code::kReplicaBehind && code <= Code::kSuperseded; }
+bool NeedsNewToken(Code code) {
+  return code == Code::kStaleVersion || (code >= Code::kReplicaBehind && code <= Code::kSuperseded);
+}
 
 }  // namespace
 

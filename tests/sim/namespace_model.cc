@@ -115,8 +115,9 @@ std::vector<std::string> NamespaceModel::Paths() const {
   std::vector<std::string> paths;
   const auto walk = [&](auto& self, const Node& node, const std::string& prefix) -> void {
     for (auto& [name, child] : node.children) {
-      paths.push_back(prefix + "/" + name);
-      self(self, child, paths.back());
+      const std::string path = prefix + "/" + name;
+      paths.push_back(path);
+      self(self, child, path);
     }
   };
   walk(walk, root_, "");

@@ -167,6 +167,7 @@ std::optional<T> RunTask(World& world, Node& node, Task<T> task, Nanos limit = 1
   auto result = std::make_shared<internal::TaskResult<T>>();
   node.Spawn(internal::RunAndKeep<T>(result, std::move(task)));
   world.RunUntil([&] { return result->value.has_value() || result.use_count() == 1; }, limit);
+  if (!result->value) world.RunFor(0s);  // what it threw is on its way to Fatal
   return std::move(result->value);
 }
 // True when the task ended.

@@ -298,7 +298,7 @@ TEST_F(WriteTest, EndlessFailureEndsWithItsReason) {
 // ---- fencing ---------------------------------------------------------------------------------------
 
 TEST_F(WriteTest, StaleIsFinal) {
-  for (const Code code : {Code::kStaleVersion, Code::kStaleGeneration, Code::kStaleEpoch}) {
+  for (const Code code : {Code::kStaleGeneration, Code::kStaleEpoch}) {
     auto writer = Create("/f");
     Twists(0) = {Twist::Refuse(Error(code, "overtaken").WithTokens(1, 2).WithHolder("bob"))};
     ASSERT_TRUE(Run(WriteAll(writer.get(), "hello", 5)));
