@@ -98,7 +98,7 @@ int RunChunk(Context& context, const std::vector<std::string>& args) {
     }
     PrintChunk(context.out, chunk);
   }
-  if (chunks->empty()) context.out.Print("{}: an empty file has no chunks\n", context.out.Name(words[1]));
+  if (chunks->empty()) context.out.Print("{}: no chunks\n", context.out.Name(words[1]));
   return context.Finish();
 }
 

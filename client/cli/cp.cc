@@ -82,6 +82,7 @@ int RunCp(Context& context, const std::vector<std::string>& args) {
       .copy_file = [&](Progress& progress, const PlannedItem& file) {
         return CopyFile(context, *client, options, progress, file);
       },
+      .failures_name_source = false,
       .finish_directory = {},
   };
   if (options.preserve) {

@@ -52,6 +52,7 @@ void GetFiles(Context& context, Client& client, const GetOptions& options,
       .copy_file = [&](Progress& progress, const PlannedItem& file) {
         return Download(client, progress, file.source, file.target, download);
       },
+      .failures_name_source = true,
       .finish_directory = {},
   };
   if (options.preserve) {

@@ -21,8 +21,8 @@ using client::Result;
 
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 
-std::unexpected<Error> Failed(int error_number, std::string_view doing) {
-  return std::unexpected(LocalError(error_number, doing));
+std::unexpected<Error> Failed(int error_number, std::string_view subject) {
+  return std::unexpected(LocalError(error_number, subject));
 }
 
 timespec ToTimespec(int64_t ns) {
@@ -32,11 +32,11 @@ timespec ToTimespec(int64_t ns) {
 
 }  // namespace
 
-Error LocalError(int error_number, std::string_view doing) {
+Error LocalError(int error_number, std::string_view subject) {
   Error error;
   error.kind = ErrorKind::kInternal;
   error.code = "LOCAL";
-  error.message = fmt::format("{}: {}", doing, strerror(error_number));
+  error.message = fmt::format("{}: {}", subject, strerror(error_number));
   switch (error_number) {
     case ENOENT:
       error.kind = ErrorKind::kNotFound;
@@ -77,7 +77,7 @@ LocalFd::~LocalFd() {
 Result<LocalStatus> StatLocal(const std::string& path, bool follow_symlink) {
   struct stat st{};
   const int result = follow_symlink ? stat(path.c_str(), &st) : lstat(path.c_str(), &st);
-  if (result != 0) return Failed(errno, "local file");
+  if (result != 0) return Failed(errno, path);
   LocalStatus status;
   using enum LocalStatus::Type;
   switch (st.st_mode & S_IFMT) {
@@ -99,7 +99,7 @@ Result<LocalStatus> StatLocal(const std::string& path, bool follow_symlink) {
 
 Result<std::vector<std::string>> ListLocal(const std::string& path) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), closedir);
-  if (!directory) return Failed(errno, "local directory");
+  if (!directory) return Failed(errno, path);
   std::vector<std::string> names;
   errno = 0;
   while (const dirent* entry = readdir(directory.get())) {
@@ -107,14 +107,14 @@ Result<std::vector<std::string>> ListLocal(const std::string& path) {
     if (name != "." && name != "..") names.emplace_back(name);
     errno = 0;
   }
-  if (errno != 0) return Failed(errno, "local directory");
+  if (errno != 0) return Failed(errno, path);
   std::sort(names.begin(), names.end());
   return names;
 }
 
 Result<LocalFd> OpenForReading(const std::string& path) {
   LocalFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!fd) return Failed(errno, "local file");
+  if (!fd) return Failed(errno, path);
   posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   return fd;
 }
@@ -143,14 +143,14 @@ Result<PendingFile> PendingFile::Create(const std::string& path) {
   const std::string directory = slash == std::string::npos ? "" : path.substr(0, slash + 1);
   std::string hidden = directory + ".picket-get-XXXXXX";
   LocalFd fd(mkostemp(hidden.data(), O_CLOEXEC));
-  if (!fd) return Failed(errno, "local file");
+  if (!fd) return Failed(errno, path);
   // mkostemp makes it private; the final file has the rights that a plain creation would give.
   const mode_t mask = umask(0);
   umask(mask);
   if (fchmod(fd.get(), 0666 & ~mask) != 0) {
     const int error = errno;
     unlink(hidden.c_str());
-    return Failed(error, "local file");
+    return Failed(error, path);
   }
   return PendingFile(path, std::move(hidden), std::move(fd));
 }
@@ -161,8 +161,8 @@ PendingFile::~PendingFile() {
 
 Result<> PendingFile::SetAttributes(const Attributes& attributes) {
   const timespec times[2] = {ToTimespec(attributes.mtime_ns), ToTimespec(attributes.mtime_ns)};
-  if (fchmod(fd_.get(), attributes.mode & 07777) != 0) return Failed(errno, "setting the mode of the local file");
-  if (futimens(fd_.get(), times) != 0) return Failed(errno, "setting the times of the local file");
+  if (fchmod(fd_.get(), attributes.mode & 07777) != 0) return Failed(errno, "setting the mode of " + path_);
+  if (futimens(fd_.get(), times) != 0) return Failed(errno, "setting the times of " + path_);
   return {};
 }
 
@@ -170,7 +170,7 @@ Result<> PendingFile::Commit(bool replace) {
   if (renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, path_.c_str(), replace ? 0 : RENAME_NOREPLACE) != 0) {
     const bool no_such_flag = errno == EINVAL && !replace;
     // A link is as exclusive, where the file system knows no flag.
-    if (!no_such_flag || link(hidden_.c_str(), path_.c_str()) != 0) return Failed(errno, "local file");
+    if (!no_such_flag || link(hidden_.c_str(), path_.c_str()) != 0) return Failed(errno, path_);
     unlink(hidden_.c_str());
   }
   hidden_.clear();
@@ -182,13 +182,13 @@ Result<> MakeLocalDirectory(const std::string& path) {
   const int error = errno;
   struct stat st{};
   if (error == EEXIST && stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) return {};
-  return Failed(error, "local directory");
+  return Failed(error, path);
 }
 
 Result<> SetLocalAttributes(const std::string& path, uint32_t mode, int64_t mtime_ns) {
   const timespec times[2] = {ToTimespec(mtime_ns), ToTimespec(mtime_ns)};
-  if (chmod(path.c_str(), mode & 07777) != 0) return Failed(errno, "setting the mode");
-  if (utimensat(AT_FDCWD, path.c_str(), times, 0) != 0) return Failed(errno, "setting the times");
+  if (chmod(path.c_str(), mode & 07777) != 0) return Failed(errno, "setting the mode of " + path);
+  if (utimensat(AT_FDCWD, path.c_str(), times, 0) != 0) return Failed(errno, "setting the times of " + path);
   return {};
 }
 

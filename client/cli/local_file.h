@@ -15,7 +15,8 @@
 
 namespace picket::cli {
 
-client::Error LocalError(int error_number, std::string_view doing);
+// "subject: No such file or directory", of code LOCAL.
+client::Error LocalError(int error_number, std::string_view subject);
 
 class LocalFd {
  public:

@@ -41,7 +41,7 @@ class Copier {
       progress_.SetName(std::string(BaseName(file.source)));
       const auto bytes = steps_.copy_file(progress_, file);
       if (!bytes) {
-        context_.Fail(file.target, bytes.error());
+        context_.Fail(steps_.failures_name_source ? file.source : file.target, bytes.error());
         hopeless_ = hopeless_ || ExitCodeOf(bytes.error().kind) == kExitUnavailable;
         continue;
       }

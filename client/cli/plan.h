@@ -28,6 +28,8 @@ struct PlanSteps {
   std::function<client::Result<>(const PlannedItem&)> make_directory;
   // Runs on several threads at once. Returns how many bytes were copied.
   std::function<client::Result<uint64_t>(Progress&, const PlannedItem&)> copy_file;
+  // Whether a failure names the source or the target: that of the two which is in the store.
+  bool failures_name_source = false;
   // Optional, once everything below it is there; children before parents.
   std::function<client::Result<>(const PlannedItem&)> finish_directory;
 };

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -98,6 +97,7 @@ void PutStandardInput(Context& context, Client& client, const PutOptions& option
         if (!closed) return std::unexpected(closed.error());
         return closed->length;
       },
+      .failures_name_source = false,
       .finish_directory = {},
   };
   RunPlan(context, plan, steps, 1);
@@ -106,10 +106,7 @@ void PutStandardInput(Context& context, Client& client, const PutOptions& option
 Result<uint64_t> PutFile(Context& context, Client& client, const PutOptions& options, Progress& progress,
                          const PlannedItem& file) {
   auto fd = OpenForReading(file.source);
-  if (!fd) {
-    fd.error().message = fmt::format("{} ({})", fd.error().message, file.source);
-    return std::unexpected(fd.error());
-  }
+  if (!fd) return std::unexpected(fd.error());
   const ByteSource source{.read = [&fd](void* into, size_t size) { return ReadLocal(fd->get(), into, size); }};
   client::CreateOptions create = options.Create();
   if (options.preserve) {
@@ -132,6 +129,7 @@ void PutFiles(Context& context, Client& client, const PutOptions& options, const
       .copy_file = [&](Progress& progress, const PlannedItem& file) {
         return PutFile(context, client, options, progress, file);
       },
+      .failures_name_source = false,
       .finish_directory = {},
   };
   if (options.preserve) {
