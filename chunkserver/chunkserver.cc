@@ -150,6 +150,11 @@ Task<Result<ServerId>> InitChunkserver(Env* env, std::string dir, ClusterSecret 
 }
 
 Task<Status> Chunkserver::Start() {
+  Endpoint advertise = options_.advertise.host.empty() ? options_.listen : options_.advertise;
+  if (advertise.host == "0.0.0.0" || advertise.host == "::") {
+    co_return Fail(Error(Code::kInvalidArgument, "nobody can connect to " + advertise.host)
+                       .WithNextStep("set `advertise` to an address of this machine"));
+  }
   auto dir = co_await DataDir::Open(&env_, options_.dir, kRole);
   if (!dir) co_return Fail(std::move(dir).error());
   auto secret = co_await LoadClusterSecret(&env_.fs(), dir->Path(kSecretFile));
@@ -169,7 +174,6 @@ Task<Status> Chunkserver::Start() {
   p.Register();
   PICKET_CO_TRY(p.server.Start(options_.listen));
 
-  Endpoint advertise = options_.advertise.host.empty() ? options_.listen : options_.advertise;
   if (advertise.port == 0) advertise.port = p.server.port();
   const auto totals = p.store.totals();
   PICKET_LOG(env_, kInfo, "chunkserver {} of cluster {}, boot {}, serves {} replicas ({} bytes) of {} at {}",

@@ -25,8 +25,13 @@ void Heartbeat::Complain(const Error& e) {
   const std::string reason(CodeName(e.code));
   if (reason == complaint_) return;
   complaint_ = reason;
-  PICKET_LOG(env_, kWarning, "master {}: {}; what is here is served meanwhile, and trying goes on",
-             master_.endpoint().ToString(), e.ToString());
+  const std::string text = "master " + master_.endpoint().ToString() + ": " + e.ToString() +
+                           "; what is here is served meanwhile, and trying goes on";
+  if (IsSilence(e.code)) {
+    env_.Log(LogLevel::kWarning, text);
+  } else {
+    env_.Log(LogLevel::kError, text);  // an operator has to look
+  }
 }
 
 Task<> Heartbeat::Run() {

@@ -86,11 +86,14 @@ Task<Result<std::unique_ptr<PendingCall>>> MutationService::Forward(const Packet
                                                                     proto::Hop next) {
   const Nanos left = NextHopTime(packet->deadline - env_.Now());
   if (left <= 0ns) {
-    co_return Fail(Code::kDeadlineExceeded, "no time is left to forward a packet");
+    // Spent here: it waited for the chunk's lock.
+    co_return Fail(BlameSelf(Error(Code::kDeadlineExceeded, "chunk " + ToString(packet->chunk()) +
+                                                                ": no time is left to forward a packet"),
+                             self_.server));
   }
   auto channel = channels_.Get(Endpoint(next.host(), static_cast<uint16_t>(next.port())));
   if (!channel->connected()) {
-    Status connected = co_await channel->Connect(left);
+    Status connected = co_await channel->Connect(std::min(left, kConnectTimeout));
     if (!connected) co_return Fail(connected.error());
   }
   proto::WritePacketRequest onward = packet->request;

@@ -28,6 +28,9 @@ class MutationService {
   // For RpcServer::HandleOrdered.
   void OnPacket(RpcRequest request, Responder responder);
 
+  // The chunk's lock is held meanwhile, and the master's orders wait for it.
+  static constexpr Nanos kConnectTimeout = 2s;
+
  private:
   struct Packet {
     proto::WritePacketRequest request;

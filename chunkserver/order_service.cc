@@ -204,6 +204,13 @@ Task<Status> OrderService::Reconcile(ReplicaPtr replica, proto::ReconcileSet set
     const uint32_t tail_crc = set.length() % kBlockSize == 0 ? 0 : crcs.back();
     co_return co_await file->RaiseAndCut(marking, set.length(), tail_crc);
   }
+  if (set.source().server() == self_.server.value) {
+    co_return Fail(Error(Code::kShort, "chunk " + ToString(replica->chunk) + ": named as the source, this replica has " +
+                                           std::to_string(*equal) + " of the " + std::to_string(set.length()) +
+                                           " bytes")
+                       .WithTokens(set.length(), *equal)
+                       .WithNextStep("choose another source"));
+  }
   if (*equal < file->length()) PICKET_CO_TRY(co_await file->Cut(*equal));
   PICKET_CO_TRY(co_await FillFrom(&env_, &channels_, file, std::move(set), deadline));
   co_return co_await file->Raise(marking);

@@ -202,6 +202,15 @@ TEST(Advance, ASourceWithOtherBytesIsNamedAndNothingOfItIsKept) {
   EXPECT_EQ(c.Describe(1).replica().version(), kFirst.value);
 }
 
+TEST(Advance, AReplicaIsNotItsOwnSource) {
+  Cluster c(1);
+  c.Open({0});
+  ASSERT_TRUE(c.Write(0, 1, 0, "aaaa"));
+  auto refused = c.Set(0, kFirst, Version(3, 2), RandomBytes(1, 1000), 0, kFirst);
+  EXPECT_EQ(CodeOf(refused), Code::kShort);
+  EXPECT_EQ(c.DataOn(0), "aaaa");
+}
+
 TEST(Advance, ARottenSourceNoticesItself) {
   Cluster c(2);
   c.Open({0});
