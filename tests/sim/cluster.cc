@@ -63,7 +63,9 @@ Cluster::Cluster(World& world, Shape shape)
   world_.AddObserver([this](Node&, const ProtocolEvent& event) { checker_.OnEvent(event); });
   world_.AddDeathObserver([this](Node& node, bool power) {
     for (size_t i = 0; i < servers_.size(); ++i) {
-      if (power && servers_[i] == &node && i < ids_.size()) checker_.OnPowerLoss(ids_[i]);
+      if (!power || servers_[i] != &node || i >= ids_.size()) continue;
+      harm_.powerless.insert(ids_[i]);
+      checker_.OnPowerLoss(ids_[i]);
     }
   });
 }
@@ -204,8 +206,7 @@ void Cluster::Until(Nanos lasts, Node* node, Fn end) {
 void Cluster::Damage(Node* node) {
   for (size_t i = 0; i < servers_.size(); ++i) {
     if (servers_[i] != node) continue;
-    damaged_ = true;
-    damaged_servers_.insert(ids_[i]);
+    harm_.damaged.insert(ids_[i]);
     checker_.OnDamage(ids_[i]);
   }
 }
@@ -331,39 +332,55 @@ std::string Cluster::Tail(ServerId server, ChunkId chunk, uint64_t end, size_t s
   return bytes;
 }
 
+void Cluster::ForEachReplica(const std::function<void(size_t, const cs::Slot&)>& fn) const {
+  for (size_t i = 0; i < servers_.size(); ++i) {
+    const SimDisk& disk = servers_[i]->disk();
+    for (const std::string& path : disk.Files()) {
+      if (!path.starts_with(cs::ReplicaStore::ReplicasDir(kDir)) || !path.ends_with(".meta")) continue;
+      auto slot = cs::NewestSlot(disk.Contents(path)->substr(0, 2 * cs::kSlotSize));
+      if (slot && *slot) fn(i, **slot);
+    }
+  }
+}
+
+void Cluster::NoteReplicas() {
+  ForEachReplica([this](size_t i, const cs::Slot& s) {
+    const InodePtr data = servers_[i]->disk().Find(ReplicaPath(s.chunk, true));
+    world_.Note(servers_[i], LogLevel::kInfo,
+                fmt::format("on disk: chunk {} {} version {} generation {} length {} durable {} digest {:08x} raised in "
+                            "boot {}, data {} bytes",
+                            ToString(s.chunk), cs::StateName(s.state), s.version.ToString(), s.generation.ToString(),
+                            s.length, s.durable_length, s.digest, s.raised_in.value, data ? data->size() : 0));
+  });
+}
+
 void Cluster::CheckDisks() {
   struct Seen {
     std::string bytes;
     ServerId server;
   };
   std::map<std::tuple<ChunkId, Version, uint32_t>, Seen> seen;
-  for (size_t i = 0; i < servers_.size(); ++i) {
-    if (IsDamaged(ids_[i])) continue;
-    const SimDisk& disk = servers_[i]->disk();
-    for (const std::string& path : disk.Files()) {
-      if (!path.starts_with(cs::ReplicaStore::ReplicasDir(kDir)) || !path.ends_with(".meta")) continue;
-      auto slot = cs::NewestSlot(disk.Contents(path)->substr(0, 2 * cs::kSlotSize));
-      if (!slot || !*slot || (*slot)->state != cs::ReplicaState::kSealed) continue;
-      const cs::Slot& s = **slot;
-      std::string bytes = disk.Contents(ReplicaPath(s.chunk, true)).value_or("");
-      bytes.resize(std::min<size_t>(bytes.size(), s.length));
-      std::vector<uint32_t> table;
-      for (size_t at = 0; at < bytes.size(); at += cs::kBlockSize) {
-        table.push_back(Crc32c(std::string_view(bytes).substr(at, cs::kBlockSize)));
-      }
-      const uint32_t digest = Crc32c(table.data(), table.size() * sizeof(uint32_t));
-      const std::string what = fmt::format("sealed replica of chunk {} on {} (version {}, {} bytes)",
-                                           ToString(s.chunk), servers_[i]->name(), s.version.ToString(), s.length);
-      if (bytes.size() != s.length || digest != s.digest) {
-        world_.Fail("replica-bytes", fmt::format("{}: {} bytes with digest {:08x}, the slot says {:08x}", what,
-                                                 bytes.size(), digest, s.digest));
-      }
-      auto [it, fresh] = seen.try_emplace({s.chunk, s.version, s.digest}, Seen{bytes, ids_[i]});
-      if (!fresh && it->second.bytes != bytes) {
-        world_.Fail("replica-bytes", what + " differs from the one on server " + ToString(it->second.server));
-      }
+  ForEachReplica([&](size_t i, const cs::Slot& s) {
+    // What was sealed without a sync may lawfully lack bytes after a power loss; its server knows.
+    if (harm_.damaged.contains(ids_[i]) || s.state != cs::ReplicaState::kSealed || s.durable_length < s.length) return;
+    std::string bytes = ReplicaBytes(ids_[i], s.chunk).value_or("");
+    bytes.resize(std::min<size_t>(bytes.size(), s.length));
+    std::vector<uint32_t> table;
+    for (size_t at = 0; at < bytes.size(); at += cs::kBlockSize) {
+      table.push_back(Crc32c(std::string_view(bytes).substr(at, cs::kBlockSize)));
     }
-  }
+    const uint32_t digest = Crc32c(table.data(), table.size() * sizeof(uint32_t));
+    const std::string what = fmt::format("sealed replica of chunk {} on {} (version {}, {} bytes)", ToString(s.chunk),
+                                         servers_[i]->name(), s.version.ToString(), s.length);
+    if (bytes.size() != s.length || digest != s.digest) {
+      world_.Fail("replica-bytes", fmt::format("{}: {} bytes with digest {:08x}, the slot says {:08x}", what,
+                                               bytes.size(), digest, s.digest));
+    }
+    auto [it, fresh] = seen.try_emplace({s.chunk, s.version, s.digest}, Seen{bytes, ids_[i]});
+    if (!fresh && it->second.bytes != bytes) {
+      world_.Fail("replica-bytes", what + " differs from the one on server " + ToString(it->second.server));
+    }
+  });
 }
 
 void Cluster::CheckLeaks() {

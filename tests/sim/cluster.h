@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "chunkserver/chunkserver.h"
+#include "chunkserver/replica_format.h"
 #include "client/core/file_system.h"
 #include "common/identity/cluster_secret.h"
 #include "master/master.h"
@@ -53,14 +54,14 @@ class Cluster {
   ServerId server_id(size_t i) const { return ids_[i]; }
   ProtocolChecker& checker() { return checker_; }
 
-  // Some chunkserver's disk has been damaged: errors, or rot.
-  const bool* damaged() const { return &damaged_; }
-  bool IsDamaged(ServerId server) const { return damaged_servers_.contains(server); }
+  const Harm& harm() const { return harm_; }
   // A replica's bytes as they are on its disk now; nothing when there is none.
   std::optional<std::string> ReplicaBytes(ServerId server, ChunkId chunk) const;
 
   // Replicas on all disks against each other and their own checksums; suspended tasks against a bound.
   void CheckDisks();
+  // For whoever looks at a failure: each replica's slot, into the world's log.
+  void NoteReplicas();
   void CheckLeaks();
 
  private:
@@ -75,6 +76,8 @@ class Cluster {
   static constexpr Nanos kSupervision = 500ms;
   static constexpr Nanos kLongOutage = 40s;
 
+  // Calls `fn` with each replica that has a valid slot.
+  void ForEachReplica(const std::function<void(size_t server, const cs::Slot&)>& fn) const;
   Node* Find(const std::string& name) const;
   Machine& MachineOf(const Node& node) { return machines_[node.index()]; }
   void Boot(Node* node);
@@ -100,8 +103,7 @@ class Cluster {
   std::vector<bool> done_;
   Workload* workload_ = nullptr;
   ProtocolChecker checker_;
-  bool damaged_ = false;
-  std::set<ServerId> damaged_servers_;
+  Harm harm_;
   bool supervising_ = false;
 };
 

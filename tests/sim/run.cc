@@ -139,12 +139,12 @@ RunResult Run(const RunOptions& options) {
   const Cluster::Shape shape = draw.shape;
   World world(draw.config, options.seed);
   Cluster cluster(world, shape);
-  const Surroundings surroundings{
-      .world = &world, .clients = shape.clients, .chunkservers = shape.chunkservers, .damaged = cluster.damaged()};
+  const Surroundings surroundings{.world = &world, .clients = shape.clients, .harm = &cluster.harm()};
   std::unique_ptr<Workload> workload = Make(result.workload, surroundings);
   result.faults = std::move(draw.faults);
   Drive(world, cluster, *workload, options, result.faults);
 
+  if (world.failed()) cluster.NoteReplicas();
   result.hash = world.hash();
   result.virtual_time = world.now();
   result.steps = world.steps();

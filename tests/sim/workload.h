@@ -2,7 +2,9 @@
 // nodes: it survives the crashes of the clients that do its work.
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -13,13 +15,23 @@
 
 namespace picket::sim {
 
+// The chunkservers that have lost something for good, so far.
+struct Harm {
+  std::set<ServerId> damaged;    // disk errors, rot
+  std::set<ServerId> powerless;  // un-synced bytes
+  // All replicas of something written so may be gone. A set of replicas never shrinks below two.
+  bool MayLose(uint32_t replication, bool synced) const {
+    std::set<ServerId> servers = damaged;
+    if (!synced) servers.insert(powerless.begin(), powerless.end());
+    return servers.size() >= std::min<size_t>(replication, 2);
+  }
+};
+
 // What a workload may know about the world it works in.
 struct Surroundings {
   World* world = nullptr;
   size_t clients = 0;
-  size_t chunkservers = 0;
-  // Some disk has been damaged so far: a file with one replica may be lost.
-  const bool* damaged = nullptr;
+  const Harm* harm = nullptr;
 };
 
 class Workload {

@@ -51,8 +51,8 @@ class WriteRead final : public Workload {
   Task<> ReadFile(FileSystem* fs, File* file, bool must);
   void WriterFailed(File* file, const char* what, const Error& error);
   void Fail(const char* invariant, const File& file, std::string why) {
-    in_.world->Fail(invariant, fmt::format("{} (chunks of {} MiB, {} replicas): {}", file.path, file.chunk_size >> 20,
-                                           file.replication, why));
+    in_.world->Fail(invariant, fmt::format("{} (chunks of {} MiB, {} replicas{}): {}", file.path,
+                                           file.chunk_size >> 20, file.replication, file.sync ? "" : ", no sync", why));
   }
 
   const Surroundings in_;
@@ -168,8 +168,7 @@ Task<Status> WriteRead::WriteAll(Env* env, FileWriter* writer, File* file) {
 
 Task<> WriteRead::ReadFile(FileSystem* fs, File* file, bool must) {
   const bool whole = !file->open;
-  // A file with one replica is lost with its disk.
-  const bool excused = !must || (file->replication == 1 && *in_.damaged);
+  const bool excused = !must || in_.harm->MayLose(file->replication, file->sync);
   auto reader = co_await fs->Open(file->path);
   if (!reader) {
     // A writer that has not got its answer yet may not have created it.
