@@ -45,11 +45,17 @@ Task<picket::Result<proto::FileStatus>> BlockingWriter::TakeClose(Buffer gathere
 Result<> BlockingWriter::Advance(Step step) {
   auto status = loop_->Run<Status>(
       [this, gathered = TakeGathered(), step](FileSystem&) mutable { return Take(std::move(gathered), step); });
-  if (!status) return PublicFailure(status.error());
+  if (!status) return Ends(status.error());
   return {};
 }
 
+std::unexpected<Error> BlockingWriter::Ends(const picket::Error& why) {
+  ended_ = Public(why);
+  return std::unexpected(*ended_);
+}
+
 Result<> BlockingWriter::Write(const void* data, size_t size) {
+  if (ended_) return std::unexpected(*ended_);
   const auto* bytes = static_cast<const std::byte*>(data);
   while (size > 0) {
     // A packet ends at a multiple of its size, so that whole ones need no second copy.
@@ -74,12 +80,14 @@ Result<> BlockingWriter::Sync() { return Advance(&FileWriter::Sync); }
 Result<FileStatus> BlockingWriter::Close() {
   auto status = loop_->Run<picket::Result<proto::FileStatus>>(
       [this, gathered = TakeGathered()](FileSystem&) mutable { return TakeClose(std::move(gathered)); });
-  if (!status) return PublicFailure(status.error());
+  if (!status) return Ends(status.error());
+  Ends(picket::Error(Code::kInvalidArgument, path_ + ": the writer is closed"));
   return Public(*status, path_);
 }
 
 Result<> BlockingWriter::Abandon() {
   TakeGathered();
+  Ends(picket::Error(Code::kInvalidArgument, path_ + ": the writer was abandoned"));
   auto status = loop_->Run<Status>([file = file_.get()](FileSystem&) { return file->Abandon(); });
   if (!status) return PublicFailure(status.error());
   return {};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ class BlockingWriter final : public Writer {
   using Step = Task<Status> (FileWriter::*)();
   // Hands what was gathered to the file, then takes `step`, if any.
   Result<> Advance(Step step);
+  std::unexpected<Error> Ends(const picket::Error& why);
   Buffer TakeGathered();
 
   // On the loop, while the caller waits.
@@ -44,6 +46,7 @@ class BlockingWriter final : public Writer {
   uint64_t written_ = 0;
   uint64_t acknowledged_ = 0;
   std::vector<std::string> warnings_;
+  std::optional<Error> ended_;  // why nothing more can be written
 };
 
 }  // namespace picket::client
