@@ -14,10 +14,6 @@ struct Prefix {
   uint64_t length = 0;
 };
 
-bool SameContent(const MemberAnswer& a, const MemberAnswer& b) {
-  return a.length == b.length && (PICKET_MUTANT(reconcile_crcs) || a.block_crcs == b.block_crcs);
-}
-
 // The longest prefix that all of `among` have, and one that has it. Where only the last, partial block of
 // the shortest differs in extent, its bytes decide: the others prove theirs against its CRC, or fetch it.
 Prefix CommonPrefix(const std::vector<MemberAnswer>& members, const std::vector<size_t>& among) {
@@ -28,7 +24,9 @@ Prefix CommonPrefix(const std::vector<MemberAnswer>& members, const std::vector<
     for (size_t i : among) {
       const MemberAnswer& other = members[i];
       const bool same_extent = std::min((block + 1) * kBlockBytes, other.length) == block_end;
-      if (same_extent && other.block_crcs[block] != low.block_crcs[block]) return Prefix{shortest, block * kBlockBytes};
+      if (same_extent && other.block_crcs[block] != low.block_crcs[block] && !PICKET_MUTANT(reconcile_crcs)) {
+        return Prefix{shortest, block * kBlockBytes};
+      }
     }
   }
   return Prefix{shortest, low.length};
@@ -103,9 +101,9 @@ GrantPlan PlanGrant(const GrantSituation& s) {
       return plan;
     }
   }
+  // The common prefix is the whole of each: nothing to cut, nothing to fill.
   const bool equal = unclean.empty() && plan.joiners == 0 &&
-                     std::ranges::all_of(clean, [&](size_t i) { return SameContent(s.members[i], source); }) &&
-                     plan.length == source.length;
+                     std::ranges::all_of(clean, [&](size_t i) { return s.members[i].length == plan.length; });
   plan.step = equal ? GrantPlan::Step::kCommit : GrantPlan::Step::kReconcile;
   return plan;
 }

@@ -254,7 +254,9 @@ Task<Status> FakeChunkserver::Beat() {
 Task<> FakeChunkserver::Run() {
   for (;;) {
     auto registered = co_await Register();
-    auto going = registered ? co_await Report() : Status(Fail(registered.error()));
+    Status going;
+    if (!registered) going = Fail(registered.error());
+    if (registered && disk_->report) going = co_await Report();
     while (going) {
       co_await env_.Sleep(3s);
       going = co_await Beat();

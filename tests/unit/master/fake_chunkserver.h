@@ -59,6 +59,7 @@ struct FakeDisk {
   std::vector<proto::Method> orders;  // as they arrived
   std::set<std::pair<uint64_t, uint64_t>> leases;  // chunk, version
   bool extend_leases = false;
+  bool report = true;  // after each registration
 };
 
 // The disks of a cluster: where a replica that fills finds its source.
