@@ -304,15 +304,38 @@ Task<Status> WriteSession::SyncSealedAt(Env* env, proto::WriteGrant grant, proto
   co_return Status();
 }
 
-// A sync that reaches back to chunks that were sealed without one: the seal is asked for again.
+// A sync that reaches back to a chunk that was sealed without one: the seal is asked for again at each
+// member itself (a sealed chunk's primary need not hold its lease any more), and, when one fails, at each
+// replica that the master counts by then: a server may have restarted, or be gone.
 Task<Status> WriteSession::SyncSealed() {
-  // At each member itself: a sealed chunk's primary need not hold its lease any more.
-  std::vector<Task<Status>> seals;
-  for (const auto& hop : unsynced_.front().chain()) seals.push_back(SyncSealedAt(&env_, unsynced_.front(), hop));
-  for (auto& sealed : co_await WhenAll(&env_, std::move(seals))) {
-    if (!sealed) co_return Fail(std::move(sealed).error());
+  proto::WriteGrant sealed = unsynced_.front();
+  std::vector<proto::Hop> hops(sealed.chain().begin(), sealed.chain().end());
+  for (;;) {
+    std::vector<Task<Status>> seals;
+    for (const auto& hop : hops) seals.push_back(SyncSealedAt(&env_, sealed, hop));
+    Status outcome;
+    for (auto& done : co_await WhenAll(&env_, std::move(seals))) {
+      if (!done) outcome = std::move(done);
+    }
+    if (ended_) co_return Status();
+    if (outcome && !hops.empty()) break;
+    if (!outcome && JudgeWriteFailure(outcome.error(), {}, false).verdict == WriteVerdict::kFinal) co_return outcome;
+    if (outcome) outcome = Fail(Code::kUnavailable, "no replica of chunk " + ToHex(sealed.token().chunk()) + " is known");
+    const Mono end = Stuck();
+    if (env_.Now() >= end) co_return outcome;
+    co_await BackOff(outcome.error());
+    if (ended_) co_return Status();
+    proto::DescribeChunkRequest request;
+    request.set_chunk(sealed.token().chunk());
+    auto described = co_await master_->Read<proto::DescribeChunkResponse>(proto::DESCRIBE_CHUNK, request, end);
+    if (ended_) co_return Status();
+    if (!described) co_return Fail(std::move(described).error());
+    hops.clear();
+    for (const auto& replica : described->chunk().replicas()) {
+      if (replica.counted()) hops.push_back(replica.hop());
+    }
   }
-  if (ended_) co_return Status();
+  Progressed();
   unsynced_.erase(unsynced_.begin());
   if (unsynced_.empty()) {
     synced_ = std::max(synced_, ChunkStart());
