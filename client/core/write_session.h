@@ -68,6 +68,11 @@ class WriteSession : public std::enable_shared_from_this<WriteSession> {
     uint64_t index = 0;  // of its chunk
     Packet packet;
   };
+  struct Unsynced {
+    uint64_t index = 0;
+    proto::WriteToken token;
+    uint64_t length = 0;
+  };
 
   // ---- the caller's side (write_session.cc)
   Status Usable() const;
@@ -84,7 +89,8 @@ class WriteSession : public std::enable_shared_from_this<WriteSession> {
   Task<Status> Recover();
   Task<Status> Seal();
   Task<Status> SyncSealed();
-  static Task<Status> SyncSealedAt(Env* env, proto::WriteGrant grant, proto::Hop hop);
+  static Task<Status> SyncSealedAt(Env* env, Unsynced chunk, proto::Hop hop);
+  Task<Status> TrySyncSealed(Unsynced chunk, Mono deadline);
   Task<Status> Finish();
   void SendNext();
   void Absorb();
@@ -133,7 +139,7 @@ class WriteSession : public std::enable_shared_from_this<WriteSession> {
   std::shared_ptr<ChunkStream> stream_;
   uint64_t sent_end_ = 0;       // the furthest byte of this chunk ever sent
   std::set<ServerId> failed_;   // named since the last successful grant
-  std::vector<proto::WriteGrant> unsynced_;  // sealed without a sync; length = the sealed one
+  std::deque<Unsynced> unsynced_;  // chunks sealed without a sync
   ServerHealth health_;         // servers that a new chunk had better avoid
   std::optional<Mono> stuck_since_;  // the first failure since something was acknowledged, allocated or sealed
   int failures_ = 0;            // since then

@@ -276,10 +276,7 @@ Task<Status> WriteSession::Seal() {
   }
   Progressed();
   stream->Stop();
-  if (!sync) {
-    unsynced_.push_back(stream->grant());
-    unsynced_.back().set_length(stream->end());
-  }
+  if (!sync) unsynced_.push_back({index_, stream->grant().token(), stream->end()});
   const uint64_t end = ChunkStart() + stream->end();
   ++index_;
   stream_.reset();
@@ -291,10 +288,10 @@ Task<Status> WriteSession::Seal() {
   co_return Status();
 }
 
-Task<Status> WriteSession::SyncSealedAt(Env* env, proto::WriteGrant grant, proto::Hop hop) {
+Task<Status> WriteSession::SyncSealedAt(Env* env, Unsynced chunk, proto::Hop hop) {
   proto::SealRequest request;
-  *request.mutable_token() = grant.token();
-  request.set_length(grant.length());
+  *request.mutable_token() = std::move(chunk.token);
+  request.set_length(chunk.length);
   request.set_sync(true);
   request.set_target_incarnation(hop.incarnation());
   request.set_from_primary(true);
@@ -304,39 +301,45 @@ Task<Status> WriteSession::SyncSealedAt(Env* env, proto::WriteGrant grant, proto
   co_return Status();
 }
 
-// A sync that reaches back to a chunk that was sealed without one: the seal is asked for again at each
-// member itself (a sealed chunk's primary need not hold its lease any more), and, when one fails, at each
-// replica that the master counts by then: a server may have restarted, or be gone.
-Task<Status> WriteSession::SyncSealed() {
-  proto::WriteGrant sealed = unsynced_.front();
-  std::vector<proto::Hop> hops(sealed.chain().begin(), sealed.chain().end());
-  for (;;) {
-    std::vector<Task<Status>> seals;
-    for (const auto& hop : hops) seals.push_back(SyncSealedAt(&env_, sealed, hop));
-    Status outcome;
-    for (auto& done : co_await WhenAll(&env_, std::move(seals))) {
-      if (!done) outcome = std::move(done);
-    }
-    if (ended_) co_return Status();
-    if (outcome && !hops.empty()) break;
-    if (!outcome && JudgeWriteFailure(outcome.error(), {}, false).verdict == WriteVerdict::kFinal) co_return outcome;
-    if (outcome) outcome = Fail(Code::kUnavailable, "no replica of chunk " + ToHex(sealed.token().chunk()) + " is known");
-    const Mono end = Stuck();
-    if (env_.Now() >= end) co_return outcome;
-    co_await BackOff(outcome.error());
-    if (ended_) co_return Status();
-    proto::DescribeChunkRequest request;
-    request.set_chunk(sealed.token().chunk());
-    auto described = co_await master_->Read<proto::DescribeChunkResponse>(proto::DESCRIBE_CHUNK, request, end);
-    if (ended_) co_return Status();
-    if (!described) co_return Fail(std::move(described).error());
-    hops.clear();
-    for (const auto& replica : described->chunk().replicas()) {
-      if (replica.counted()) hops.push_back(replica.hop());
+// At each replica itself: a sealed chunk's primary need not hold its lease any more, and a server that
+// restarted since is asked in its present boot.
+Task<Status> WriteSession::TrySyncSealed(Unsynced chunk, Mono deadline) {
+  proto::GetFileRequest request;
+  request.set_inode(created_.status().inode());
+  request.set_first_index(chunk.index);
+  request.set_limit(1);
+  auto file = co_await master_->Read<proto::GetFileResponse>(proto::GET_FILE, request, deadline);
+  if (!file) co_return Fail(std::move(file).error());
+  std::vector<Task<Status>> seals;
+  for (const auto& location : file->chunks()) {
+    if (location.chunk() != chunk.token.chunk()) continue;
+    for (const auto& replica : location.replicas()) {
+      if (replica.counted()) seals.push_back(SyncSealedAt(&env_, chunk, replica.hop()));
     }
   }
+  if (seals.empty()) {
+    co_return Fail(Code::kUnavailable, "no live server has a replica of chunk " + ToHex(chunk.token.chunk()));
+  }
+  for (auto& sealed : co_await WhenAll(&env_, std::move(seals))) {
+    if (!sealed) co_return Fail(std::move(sealed).error());
+  }
+  co_return Status();
+}
+
+// A sync that reaches back to chunks that were sealed without one: the seal is asked for again.
+Task<Status> WriteSession::SyncSealed() {
+  const Mono end = Stuck();
+  auto synced = co_await TrySyncSealed(unsynced_.front(), end);
+  if (ended_) co_return Status();
+  if (!synced) {
+    if (JudgeWriteFailure(synced.error(), ServerId(), false).verdict == WriteVerdict::kFinal || env_.Now() >= end) {
+      co_return Fail(std::move(synced).error());
+    }
+    co_await BackOff(synced.error());
+    co_return Status();
+  }
   Progressed();
-  unsynced_.erase(unsynced_.begin());
+  unsynced_.pop_front();
   if (unsynced_.empty()) {
     synced_ = std::max(synced_, ChunkStart());
     news_->NotifyAll();

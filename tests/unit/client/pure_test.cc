@@ -105,7 +105,8 @@ INSTANTIATE_TEST_SUITE_P(
         Blame{Code::kInvalidArgument, 1, false, kFinal, 0}, Blame{Code::kNotLeaseHolder, 0, false, kFinal, 0},
         Blame{Code::kWrongCluster, 0, false, kFinal, 0}, Blame{Code::kTokenForged, 1, false, kFinal, 0},
         // The replica said where it stands; nobody is named, whoever answered.
-        Blame{Code::kStaleVersion, 1, false, kAskAgain, 0}, Blame{Code::kReplicaBehind, 2, false, kAskAgain, 0}, Blame{Code::kReplicaUnclean, 2, false, kAskAgain, 0},
+        Blame{Code::kStaleVersion, 1, false, kAskAgain, 0},
+        Blame{Code::kReplicaBehind, 2, false, kAskAgain, 0}, Blame{Code::kReplicaUnclean, 2, false, kAskAgain, 0},
         Blame{Code::kNotPrimary, 1, false, kAskAgain, 0}, Blame{Code::kTokenExpired, 1, false, kAskAgain, 0},
         Blame{Code::kOutOfOrder, 2, false, kAskAgain, 0}, Blame{Code::kSuperseded, 0, false, kAskAgain, 0},
         Blame{Code::kNotFound, 1, false, kAskAgain, 0},

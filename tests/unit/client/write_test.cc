@@ -138,6 +138,26 @@ TEST_F(WriteTest, SyncReachesBackToChunksSealedWithoutOne) {
   EXPECT_EQ(Stored("/f"), bytes);
 }
 
+TEST_F(WriteTest, SyncOfASealedChunkOutlastsARestartOfItsServer) {
+  CreateFileOptions options;
+  options.sync = false;
+  auto writer = Create("/f", options);
+  ASSERT_TRUE(Run(WriteAll(writer.get(), Pattern(kMiB + 10), kMiB)));
+  ASSERT_TRUE(Run(writer->Flush()));
+  server_nodes[1]->Crash(sim::Node::Death::kProcess);
+  auto synced = Begin(writer->Sync());
+  world.RunFor(5s);
+  EXPECT_FALSE(synced->has_value());
+  StartServer(1);
+  file("/f").chunks[0].mutable_replicas(1)->mutable_hop()->set_incarnation(2);
+  ASSERT_TRUE(Await(synced));
+  ASSERT_TRUE(**synced) << (*synced)->error().ToString();
+  const auto seals = Asked<proto::SealRequest>(chunkservers[1]->script, proto::SEAL);
+  ASSERT_FALSE(seals.empty());
+  EXPECT_EQ(seals.back().target_incarnation(), 2u) << "asked in its present boot";
+  EXPECT_EQ(replica("/f", 0, 1).synced, replica("/f", 0, 1).bytes);
+}
+
 // ---- a member fails in mid-write -------------------------------------------------------------------
 
 TEST_F(WriteTest, GoesOnFromTheMiddleOfAPacket) {
@@ -311,6 +331,24 @@ TEST_F(WriteTest, StaleIsFinal) {
     EXPECT_EQ(Run(writer->Close()).error().code, code);
   }
   EXPECT_THAT(Grants(), IsEmpty());
+}
+
+TEST_F(WriteTest, AStaleVersionIsForTheMasterToJudge) {
+  // An attempt of the master raised the marks and was never committed: nobody took the file.
+  auto writer = Create("/f");
+  Twists(0) = {Twist::Refuse(Error(Code::kStaleVersion, "overtaken").WithTokens(1, 2))};
+  ASSERT_TRUE(Run(WriteAll(writer.get(), "hello", 5)));
+  ASSERT_TRUE(Run(writer->Close()));
+  EXPECT_EQ(Grants().size(), 1u);
+  EXPECT_EQ(Stored("/f"), "hello");
+  // Somebody did, and the master says so.
+  auto other = Create("/g");
+  Twists(0) = {Twist::Refuse(Error(Code::kStaleVersion, "overtaken").WithTokens(1, 2))};
+  master.twists[proto::GRANT] = {Twist::Refuse(Error(Code::kStaleGeneration, "taken over").WithHolder("bob"))};
+  ASSERT_TRUE(Run(WriteAll(other.get(), "hello", 5)));
+  auto closed = Run(other->Close());
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().code, Code::kStaleGeneration);
 }
 
 TEST_F(WriteTest, TheSessionIsRenewedAtAThirdOfItsLimit) {
