@@ -38,6 +38,7 @@ Task<Result<proto::GetFileResponse>> ChunkReader::Locate(std::string path, Inode
   }
   request.set_first_index(first_index);
   request.set_limit(limit);
+  request.set_all_replicas(true);  // an error should say what became of those that do not count
   auto file = co_await master_->Read<proto::GetFileResponse>(proto::GET_FILE, request, env_.Now() + master_patience_);
   if (file) {
     for (const auto& chunk : file->chunks()) cache_.Put(InodeId(file->status().inode()), PlaceFromProto(chunk));
@@ -54,6 +55,7 @@ Task<Result<ChunkPlace>> ChunkReader::Find(std::shared_ptr<ChunkReader> self, In
   request.set_inode(inode.value);
   request.set_first_index(index);
   request.set_limit(kLocatePage);
+  request.set_all_replicas(true);
   auto file = co_await self->master_->Read<proto::GetFileResponse>(proto::GET_FILE, request, deadline);
   if (!file) co_return Fail(std::move(file).error());
   std::optional<ChunkPlace> found;
@@ -183,7 +185,11 @@ Error ChunkReader::Nobody(const Race& race) const {
   const ChunkPlace& place = race.place;
   Error error(Code::kUnavailable, "no replica of chunk " + ToString(place.chunk) + " at version " +
                                       place.version.ToString() + " can be read: ");
-  if (place.replicas.empty()) {
+  if (place.replicas.empty() && !place.corrupt.empty()) {
+    error.code = Code::kCorrupt;
+    error.message += "all that are left are corrupt:";
+    for (const auto& replica : place.corrupt) error.message += " server " + Label(replica);
+  } else if (place.replicas.empty()) {
     error.message += "the master knows no server that has one";
   } else {
     bool corrupt = true;

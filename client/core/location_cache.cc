@@ -11,9 +11,13 @@ ChunkPlace PlaceFromProto(const proto::ChunkLocation& from) {
   place.length = from.length();
   place.primary = ServerId(from.primary());
   for (const auto& replica : from.replicas()) {
-    if (!replica.counted()) continue;
     const auto& hop = replica.hop();
-    place.replicas.push_back({ServerId(hop.server()), Endpoint(hop.host(), static_cast<uint16_t>(hop.port()))});
+    ReplicaPlace where{ServerId(hop.server()), Endpoint(hop.host(), static_cast<uint16_t>(hop.port()))};
+    if (replica.counted()) {
+      place.replicas.push_back(std::move(where));
+    } else if (replica.state() == proto::CORRUPT) {
+      place.corrupt.push_back(std::move(where));
+    }
   }
   return place;
 }

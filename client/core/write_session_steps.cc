@@ -3,6 +3,7 @@
 
 #include "client/core/write_failure.h"
 #include "client/core/write_session.h"
+#include "common/base/mutation.h"
 #include "common/obs/log.h"
 #include "common/rpc/retry.h"
 
@@ -168,7 +169,7 @@ Task<Status> WriteSession::OpenStream(proto::WriteGrant grant) {
                                                 " has no replicas or another chunk size");
   }
   const uint64_t length = grant.length();
-  if (length > sent_end_) {
+  if (length > sent_end_ && !PICKET_MUTANT(client_grant_beyond_sent)) {
     co_return Fail(Code::kIntegrity, "chunk " + ToHex(grant.token().chunk()) + " is said to hold " +
                                                  std::to_string(length) + " bytes, of which this writer sent " +
                                                  std::to_string(sent_end_));
@@ -227,7 +228,7 @@ Task<Status> WriteSession::Recover() {
     auto grant = co_await master_->Mutate<proto::WriteGrant>(proto::GRANT, std::move(request), end);
     if (ended_) co_return Status();
     if (grant) {
-      if (grant->length() < old->acked()) {
+      if (grant->length() < old->acked() && !PICKET_MUTANT(client_grant_below_acked)) {
         co_return Fail(Code::kIntegrity, "chunk " + ToHex(old->grant().token().chunk()) + " goes on from " +
                                                      std::to_string(grant->length()) + " bytes, but " +
                                                      std::to_string(old->acked()) + " were acknowledged");

@@ -43,6 +43,7 @@ struct FakeChunkserver {
   Endpoint endpoint;
   FakeServer::Script script;
   std::map<uint64_t, FakeReplica> replicas;
+  bool forgets_a_member = false;  // its next seal leaves the last member out
 };
 
 struct FakeFile {
@@ -430,6 +431,7 @@ class FakeCluster : public testing::Test {
           sealed.set_digest(Crc32c(held->bytes));
         }
         for (const auto& hop : chain_) sealed.add_sealed_servers(hop);
+        if (std::exchange(self.forgets_a_member, false)) sealed.mutable_sealed_servers()->RemoveLast();
         return Say(sealed);
       }
       case proto::READ: return Read(self, r, twist);

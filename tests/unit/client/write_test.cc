@@ -465,6 +465,17 @@ TEST_F(WriteTest, ASealThatWasOvertakenIsDoneAgainUnderANewVersion) {
   EXPECT_EQ(Stored("/f"), "hello");
 }
 
+TEST_F(WriteTest, ASealThatLeavesAMemberOutIsNotCommitted) {
+  chunkservers[0]->forgets_a_member = true;
+  auto writer = Create("/f");
+  ASSERT_TRUE(Run(WriteAll(writer.get(), "hello", 5)));
+  ASSERT_TRUE(Run(writer->Close()));
+  EXPECT_EQ(Grants().size(), 1u);
+  for (const auto& commit : Asked<proto::CommitSealRequest>(master, proto::COMMIT_SEAL)) {
+    EXPECT_EQ(commit.sealed_servers_size(), 3);
+  }
+}
+
 TEST_F(WriteTest, AbandonGivesUpAtOnce) {
   chunkservers[0]->script.always[proto::WRITE_PACKET] = Twist::Silence();
   auto writer = Create("/f");
