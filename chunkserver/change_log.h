@@ -26,8 +26,10 @@ class ChangeLog {
   // At most `limit` of each; the rest stays for the next time.
   Changes Take(size_t limit) {
     Changes out;
-    while (!now_.changed.empty() && out.changed.size() < limit) out.changed.insert(now_.changed.extract(now_.changed.begin()));
-    while (!now_.removed.empty() && out.removed.size() < limit) out.removed.insert(now_.removed.extract(now_.removed.begin()));
+    while (!now_.changed.empty() && out.changed.size() < limit)
+      out.changed.insert(now_.changed.extract(now_.changed.begin()));
+    while (!now_.removed.empty() && out.removed.size() < limit)
+      out.removed.insert(now_.removed.extract(now_.removed.begin()));
     return out;
   }
   // The heartbeat failed. What has changed since wins.

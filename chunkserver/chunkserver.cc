@@ -102,10 +102,12 @@ void Chunkserver::Parts::Register() {
   server.Handle(proto::READ, [this](RpcRequest request) { return reads.Read(std::move(request)); });
   server.Handle(proto::READ_REPLICA, [this](RpcRequest request) { return reads.ReadReplica(std::move(request)); });
   server.Handle<proto::VerifyReplicaRequest, proto::VerifyReplicaResponse>(
-      proto::VERIFY_REPLICA, [this](auto request, Mono deadline) { return reads.Verify(std::move(request), deadline); });
+      proto::VERIFY_REPLICA,
+      [this](auto request, Mono deadline) { return reads.Verify(std::move(request), deadline); });
 
   server.Handle<proto::CreateReplicaRequest, proto::CreateReplicaResponse>(
-      proto::CREATE_REPLICA, [this](auto request, Mono deadline) { return orders.Create(std::move(request), deadline); });
+      proto::CREATE_REPLICA,
+      [this](auto request, Mono deadline) { return orders.Create(std::move(request), deadline); });
   server.Handle<proto::AdvanceVersionRequest, proto::AdvanceVersionResponse>(
       proto::ADVANCE_VERSION,
       [this](auto request, Mono deadline) { return orders.Advance(std::move(request), deadline); });
@@ -114,7 +116,8 @@ void Chunkserver::Parts::Register() {
   server.Handle<proto::RevokeLeaseRequest, proto::RevokeLeaseResponse>(
       proto::REVOKE_LEASE, [this](auto request, Mono deadline) { return orders.Revoke(std::move(request), deadline); });
   server.Handle<proto::DeleteReplicaRequest, proto::DeleteReplicaResponse>(
-      proto::DELETE_REPLICA, [this](auto request, Mono deadline) { return orders.Delete(std::move(request), deadline); });
+      proto::DELETE_REPLICA,
+      [this](auto request, Mono deadline) { return orders.Delete(std::move(request), deadline); });
   server.Handle<proto::DescribeReplicaRequest, proto::DescribeReplicaResponse>(
       proto::DESCRIBE_REPLICA,
       [this](auto request, Mono deadline) { return orders.Describe(std::move(request), deadline); });

@@ -13,9 +13,9 @@
 namespace picket {
 
 struct ChunkserverOptions {
-  std::string dir;                    // made by InitChunkserver
-  Endpoint listen{"127.0.0.1", 0};    // port 0: any free one
-  Endpoint advertise;                 // where others reach it; empty host or port 0: as listened on
+  std::string dir;                  // made by InitChunkserver
+  Endpoint listen{"127.0.0.1", 0};  // port 0: any free one
+  Endpoint advertise;               // where others reach it; empty host or port 0: as listened on
   Endpoint master{"127.0.0.1", 7400};
   std::string rack = "default";
   uint64_t reserve_bytes = 1 << 30;   // of the disk, not offered to the master

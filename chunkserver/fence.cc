@@ -24,8 +24,8 @@ Status JudgePresence(const Marks& m) {
 
 Status JudgeVersion(const Marks& m, Version token) {
   if (token < m.version && !PICKET_MUTANT(fence_version)) {
-    return Fail(Error(Code::kStaleVersion, Name(m) + ": version " + token.ToString() + " is older than the mark " +
-                                               m.version.ToString())
+    return Fail(Error(Code::kStaleVersion,
+                      Name(m) + ": version " + token.ToString() + " is older than the mark " + m.version.ToString())
                     .WithTokens(token.value, m.version.value)
                     .WithNextStep("ask the master for the chunk's present version"));
   }
@@ -39,8 +39,8 @@ Status JudgeVersion(const Marks& m, Version token) {
 }
 
 Error StaleGeneration(const Marks& m, Generation token) {
-  return Error(Code::kStaleGeneration, Name(m) + ": write session " + token.ToString() +
-                                           " is older than the mark " + m.generation.ToString())
+  return Error(Code::kStaleGeneration,
+               Name(m) + ": write session " + token.ToString() + " is older than the mark " + m.generation.ToString())
       .WithTokens(token.value, m.generation.value)
       .WithNextStep("another writer has taken over: open the file again");
 }
@@ -50,8 +50,8 @@ Status JudgeGeneration(const Marks& m, Generation token) {
     return Fail(StaleGeneration(m, token));
   }
   if (token > m.generation && !PICKET_MUTANT(fence_generation_ahead)) {
-    return Fail(Error(Code::kReplicaBehind, Name(m) + ": this replica knows write session " +
-                                                m.generation.ToString() + ", not yet " + token.ToString())
+    return Fail(Error(Code::kReplicaBehind, Name(m) + ": this replica knows write session " + m.generation.ToString() +
+                                                ", not yet " + token.ToString())
                     .WithTokens(token.value, m.generation.value)
                     .WithNextStep("ask the master for a grant"));
   }
@@ -126,8 +126,8 @@ Status FenceSequence(const Marks& m, uint64_t last_serial, uint64_t serial, uint
                     .WithNextStep("ask the master for a grant"));
   }
   if (offset != m.length && !PICKET_MUTANT(fence_offset)) {
-    return Fail(Error(Code::kOutOfOrder, Name(m) + ": packet at " + std::to_string(offset) +
-                                             ", the replica ends at " + std::to_string(m.length))
+    return Fail(Error(Code::kOutOfOrder, Name(m) + ": packet at " + std::to_string(offset) + ", the replica ends at " +
+                                             std::to_string(m.length))
                     .WithTokens(offset, m.length)
                     .WithNextStep("ask the master for a grant"));
   }
@@ -145,24 +145,24 @@ Result<SealStep> FenceSeal(const Marks& m, const Self& self, const MutationToken
     PICKET_TRY(JudgeClean(m, self));
   }
   if (length != m.length && !PICKET_MUTANT(fence_seal_length)) {
-    return Fail(Error(length > m.length ? Code::kShort : Code::kConflict,
-                      Name(m) + ": seal at " + std::to_string(length) + ", the replica ends at " +
-                          std::to_string(m.length))
-                    .WithTokens(length, m.length)
-                    .WithNextStep("wait for every acknowledgement, or ask the master for a grant"));
+    return Fail(
+        Error(length > m.length ? Code::kShort : Code::kConflict,
+              Name(m) + ": seal at " + std::to_string(length) + ", the replica ends at " + std::to_string(m.length))
+            .WithTokens(length, m.length)
+            .WithNextStep("wait for every acknowledgement, or ask the master for a grant"));
   }
   return sealed ? SealStep::kAlreadySealed : SealStep::kSeal;
 }
 
 Status FenceOrder(const Self& self, const Epoch& mark, const OrderTokens& o) {
   if (o.cluster != self.cluster && !PICKET_MUTANT(fence_cluster)) {
-    return Refuse(Code::kWrongCluster, "an order of cluster " + o.cluster + " reached a server of cluster " +
-                                           self.cluster,
+    return Refuse(Code::kWrongCluster,
+                  "an order of cluster " + o.cluster + " reached a server of cluster " + self.cluster,
                   "check the addresses of both clusters");
   }
   if (o.server != self.server && !PICKET_MUTANT(fence_order_server)) {
-    return Refuse(Code::kConflict, "an order for server " + ToString(o.server) + " reached server " +
-                                       ToString(self.server),
+    return Refuse(Code::kConflict,
+                  "an order for server " + ToString(o.server) + " reached server " + ToString(self.server),
                   "wait until the server has registered its new address");
   }
   if (o.incarnation != self.incarnation && !PICKET_MUTANT(fence_order_incarnation)) {
@@ -173,8 +173,8 @@ Status FenceOrder(const Self& self, const Epoch& mark, const OrderTokens& o) {
                     .WithNextStep("wait until the server has registered again"));
   }
   if (o.epoch.number < mark.number && !PICKET_MUTANT(fence_epoch)) {
-    return Fail(Error(Code::kStaleEpoch, "an order of epoch " + std::to_string(o.epoch.number) +
-                                             ", while epoch " + std::to_string(mark.number) + " is known here")
+    return Fail(Error(Code::kStaleEpoch, "an order of epoch " + std::to_string(o.epoch.number) + ", while epoch " +
+                                             std::to_string(mark.number) + " is known here")
                     .WithTokens(o.epoch.number, mark.number)
                     .WithNextStep("a newer master is active: stop"));
   }

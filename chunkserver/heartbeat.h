@@ -16,8 +16,15 @@ class Heartbeat {
  public:
   Heartbeat(Env& env, const Self& self, ServerState& state, ReplicaStore& store, LeaseHolder& leases,
             ChangeLog& changes, Registrar& registrar, Channel& master)
-      : env_(env), self_(self), state_(state), store_(store), leases_(leases), changes_(changes),
-        registrar_(registrar), master_(master), stopping_(env) {}
+      : env_(env),
+        self_(self),
+        state_(state),
+        store_(store),
+        leases_(leases),
+        changes_(changes),
+        registrar_(registrar),
+        master_(master),
+        stopping_(env) {}
 
   // Until Stop.
   Task<> Run();

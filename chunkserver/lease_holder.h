@@ -21,7 +21,7 @@ struct PrimaryLease {
   Generation generation;
   std::vector<proto::Hop> others;  // the members after this server, in chain order
   Mono ends;
-  bool mutated = false;            // since the last heartbeat
+  bool mutated = false;  // since the last heartbeat
 };
 
 class LeaseHolder {

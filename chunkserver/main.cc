@@ -43,7 +43,8 @@ void Bind(Config* config, ChunkserverOptions* o) {
                   "Empty host or port 0: as listened on.");
   config->Text("rack", &o->rack, "Replicas of a chunk are spread over racks.");
   config->Size("reserve", &o->reserve_bytes, 0, uint64_t{1} << 50, "Free space of the disk that is not used.");
-  config->Duration("quarantine", &o->quarantined_for, 0s, 24h * 365, "How long the bytes of deleted replicas are kept.");
+  config->Duration("quarantine", &o->quarantined_for, 0s, 24h * 365,
+                   "How long the bytes of deleted replicas are kept.");
 }
 
 }  // namespace

@@ -44,8 +44,9 @@ Status MutationService::Judge(const Replica& replica, Packet* packet) const {
   if (!r.forwarded()) {
     auto lease = leases_.Held(packet->chunk(), tokens.version);
     if (!lease && !PICKET_MUTANT(primary_lease)) {
-      return Fail(Error(Code::kNotPrimary, "chunk " + ToString(packet->chunk()) + ": this server holds no primary "
-                                                                                  "lease for version " +
+      return Fail(Error(Code::kNotPrimary, "chunk " + ToString(packet->chunk()) +
+                                               ": this server holds no primary "
+                                               "lease for version " +
                                                tokens.version.ToString())
                       .WithTokens(tokens.version.value, marks.version.value)
                       .WithNextStep("ask the master for a grant"));
@@ -87,9 +88,9 @@ Task<Result<std::unique_ptr<PendingCall>>> MutationService::Forward(const Packet
   const Nanos left = NextHopTime(packet->deadline - env_.Now());
   if (left <= 0ns) {
     // Spent here: it waited for the chunk's lock.
-    co_return Fail(BlameSelf(Error(Code::kDeadlineExceeded, "chunk " + ToString(packet->chunk()) +
-                                                                ": no time is left to forward a packet"),
-                             self_.server));
+    co_return Fail(BlameSelf(
+        Error(Code::kDeadlineExceeded, "chunk " + ToString(packet->chunk()) + ": no time is left to forward a packet"),
+        self_.server));
   }
   auto channel = channels_.Get(Endpoint(next.host(), static_cast<uint16_t>(next.port())));
   if (!channel->connected()) {

@@ -23,7 +23,13 @@ class MutationService {
  public:
   MutationService(Env& env, const Self& self, ReplicaStore& store, LeaseHolder& leases, ChannelPool& channels,
                   ChangeLog& changes, AckedAnnouncer& announcer)
-      : env_(env), self_(self), store_(store), leases_(leases), channels_(channels), changes_(changes), announcer_(announcer) {}
+      : env_(env),
+        self_(self),
+        store_(store),
+        leases_(leases),
+        channels_(channels),
+        changes_(changes),
+        announcer_(announcer) {}
 
   // For RpcServer::HandleOrdered.
   void OnPacket(RpcRequest request, Responder responder);

@@ -205,9 +205,9 @@ Task<Status> OrderService::Reconcile(ReplicaPtr replica, proto::ReconcileSet set
     co_return co_await file->RaiseAndCut(marking, set.length(), tail_crc);
   }
   if (set.source().server() == self_.server.value) {
-    co_return Fail(Error(Code::kShort, "chunk " + ToString(replica->chunk) + ": named as the source, this replica has " +
-                                           std::to_string(*equal) + " of the " + std::to_string(set.length()) +
-                                           " bytes")
+    co_return Fail(Error(Code::kShort, "chunk " + ToString(replica->chunk) +
+                                           ": named as the source, this replica has " + std::to_string(*equal) +
+                                           " of the " + std::to_string(set.length()) + " bytes")
                        .WithTokens(set.length(), *equal)
                        .WithNextStep("choose another source"));
   }
@@ -235,8 +235,8 @@ Task<Result<proto::GrantLeaseResponse>> OrderService::Grant(proto::GrantLeaseReq
   const Generation generation(r.generation());
   if (Status judged = FenceGrant(marks, self_, version, generation); !judged) co_return Refusal(judged.error());
   if (r.members_size() == 0 || r.members(0).server() != self_.server.value) {
-    co_return Refusal(Error(Code::kInvalidArgument, "chunk " + ToString(chunk) +
-                                                        ": a lease names its primary as the first member"));
+    co_return Refusal(
+        Error(Code::kInvalidArgument, "chunk " + ToString(chunk) + ": a lease names its primary as the first member"));
   }
   if (!replica->answered_at) {
     co_return Refusal(Error(Code::kNotPrimary, "chunk " + ToString(chunk) + ": version " + version.ToString() +
@@ -247,7 +247,8 @@ Task<Result<proto::GrantLeaseResponse>> OrderService::Grant(proto::GrantLeaseReq
   lease.version = version;
   lease.generation = generation;
   lease.others.assign(r.members().begin() + 1, r.members().end());
-  Status granted = leases_.Grant(chunk, std::move(lease), *replica->answered_at, std::chrono::milliseconds(r.lease_ms()));
+  Status granted =
+      leases_.Grant(chunk, std::move(lease), *replica->answered_at, std::chrono::milliseconds(r.lease_ms()));
   if (!granted) co_return Refusal(granted.error());
   if (replica->last_serial == 0) {
     // The master has committed this version: what its members hold is L, and counts as acknowledged (D6).

@@ -22,8 +22,16 @@ class OrderService {
   OrderService(Env& env, const Self& self, ServerState& state, ReplicaStore& store, LeaseHolder& leases,
                ChannelPool& channels, ChangeLog& changes, AckedAnnouncer& announcer, std::string dir,
                uint64_t reserve_bytes)
-      : env_(env), self_(self), state_(state), store_(store), leases_(leases), channels_(channels),
-        changes_(changes), announcer_(announcer), dir_(std::move(dir)), reserve_bytes_(reserve_bytes) {}
+      : env_(env),
+        self_(self),
+        state_(state),
+        store_(store),
+        leases_(leases),
+        channels_(channels),
+        changes_(changes),
+        announcer_(announcer),
+        dir_(std::move(dir)),
+        reserve_bytes_(reserve_bytes) {}
 
   Task<Result<proto::CreateReplicaResponse>> Create(proto::CreateReplicaRequest request, Mono deadline);
   Task<Result<proto::AdvanceVersionResponse>> Advance(proto::AdvanceVersionRequest request, Mono deadline);

@@ -25,7 +25,9 @@ class Quarantine {
   Task<Result<size_t>> Purge();
 
  private:
-  std::string Stem(const Slot& slot) const { return dir_ + "/" + ToString(slot.chunk) + "." + ToHex(slot.instance.value); }
+  std::string Stem(const Slot& slot) const {
+    return dir_ + "/" + ToString(slot.chunk) + "." + ToHex(slot.instance.value);
+  }
 
   Env& env_;
   const std::string replicas_dir_;

@@ -34,8 +34,8 @@ Task<Status> ReadService::Use(ReplicaPtr replica) {
 Task<Error> ReadService::FoundCorrupt(ReplicaPtr replica, std::string why) {
   co_await replica->file->MarkCorrupt(why);
   changes_.Changed(replica->chunk);
-  co_return Blame(Error(Code::kCorrupt, "chunk " + ToString(replica->chunk) + ": " + why)
-                      .WithNextStep("read another replica"));
+  co_return Blame(
+      Error(Code::kCorrupt, "chunk " + ToString(replica->chunk) + ": " + why).WithNextStep("read another replica"));
 }
 
 Task<Result<RpcReply>> ReadService::Read(RpcRequest request) {
@@ -93,8 +93,8 @@ Task<Result<Payload>> ReadService::ReadOpen(ReplicaPtr replica, uint64_t begin, 
   if (whole != end) {
     const uint64_t last = (end - 1) / kBlockSize * kBlockSize - begin;
     if (Crc32c(bytes->data() + last, whole - begin - last) != *tail_crc) {
-      co_return Fail(co_await FoundCorrupt(replica, "the bytes at " + std::to_string(begin + last) +
-                                                        " do not match their checksum"));
+      co_return Fail(co_await FoundCorrupt(
+          replica, "the bytes at " + std::to_string(begin + last) + " do not match their checksum"));
     }
     *tail_crc = Crc32c(bytes->data() + last, end - begin - last);
   }
@@ -128,8 +128,8 @@ Task<Result<RpcReply>> ReadService::ReadReplica(RpcRequest request) {
   for (uint64_t at = 0; at < whole; at += kBlockSize) {
     const uint64_t n = std::min(kBlockSize, whole - at);
     if (Crc32c(bytes->data() + at, n) != file->BlockCrc((r.offset() + at) / kBlockSize)) {
-      co_return Fail(co_await FoundCorrupt(l.replica, "the bytes at " + std::to_string(r.offset() + at) +
-                                                          " do not match their checksum"));
+      co_return Fail(co_await FoundCorrupt(
+          l.replica, "the bytes at " + std::to_string(r.offset() + at) + " do not match their checksum"));
     }
     const uint64_t sent = std::min(n, size - std::min(at, size));
     response.add_block_crcs(sent == n ? file->BlockCrc((r.offset() + at) / kBlockSize)

@@ -26,8 +26,8 @@ Task<Result<MasterSession>> Registrar::Register() {
   auto challenge = co_await master_.Call<proto::RegisterBeginResponse>(proto::REGISTER_BEGIN, begin, kCallTimeout);
   if (!challenge) co_return Fail(std::move(challenge).error());
   if (!VerifyMasterProof(secret_, begin.nonce(), challenge->challenge(), self_.server, challenge->proof())) {
-    co_return Fail(Error(Code::kPermissionDenied, "the master at " + master_.endpoint().ToString() +
-                                                      " does not know this cluster's secret")
+    co_return Fail(Error(Code::kPermissionDenied,
+                         "the master at " + master_.endpoint().ToString() + " does not know this cluster's secret")
                        .WithNextStep("check the master's address, or copy the master's cluster secret here"));
   }
 

@@ -29,7 +29,12 @@ class Registrar {
   };
   Registrar(Env& env, const Self& self, const ClusterSecret& secret, ServerState& state, ReplicaStore& store,
             Channel& master, Options options)
-      : env_(env), self_(self), secret_(secret), state_(state), store_(store), master_(master),
+      : env_(env),
+        self_(self),
+        secret_(secret),
+        state_(state),
+        store_(store),
+        master_(master),
         options_(std::move(options)) {}
 
   // Registers and reports. WRONG_CLUSTER, PERMISSION_DENIED (a secret differs), HISTORY_LOST, STALE_EPOCH,

@@ -45,8 +45,7 @@ Marks ReplicaFile::marks() const {
   return m;
 }
 
-Task<Result<std::unique_ptr<ReplicaFile>>> ReplicaFile::Create(Env* env, std::string dir, Slot slot,
-                                                               const Slot* over) {
+Task<Result<std::unique_ptr<ReplicaFile>>> ReplicaFile::Create(Env* env, std::string dir, Slot slot, const Slot* over) {
   slot.sequence = over != nullptr ? over->sequence + 1 : 0;
   slot.lineage = over != nullptr ? over->lineage + 1 : 1;
   slot.length = slot.durable_length = 0;
@@ -173,8 +172,8 @@ Task<Status> ReplicaFile::Append(Buffer bytes, std::vector<uint32_t> crcs, bool 
   PICKET_CHECK(crcs.size() == BlocksIn(end) - start / kBlockSize);
   // The CRC of a block that was begun before goes on from what it was: nothing is read again.
   if (const uint64_t begun = start % kBlockSize; begun != 0) {
-    crcs[0] = Crc32c(bytes.data(), std::min<uint64_t>(bytes.size(), kBlockSize - begun),
-                     handles->table[start / kBlockSize]);
+    crcs[0] =
+        Crc32c(bytes.data(), std::min<uint64_t>(bytes.size(), kBlockSize - begun), handles->table[start / kBlockSize]);
   }
   PICKET_CO_TRY(co_await handles->data->WriteAt(start, bytes));
   const uint64_t first = start / kBlockSize;
@@ -247,8 +246,8 @@ Task<Status> ReplicaFile::SyncUpTo(uint64_t length, uint64_t lineage) {
   auto ticket = co_await slot_lock_.Lock();
   PICKET_CO_TRY(Usable());
   if (slot_.lineage != lineage) {
-    co_return Fail(Error(Code::kSuperseded, "chunk " + ToString(slot_.chunk) + ": version " +
-                                                slot_.version.ToString() + " took over during the sync")
+    co_return Fail(Error(Code::kSuperseded, "chunk " + ToString(slot_.chunk) + ": version " + slot_.version.ToString() +
+                                                " took over during the sync")
                        .WithNextStep("ask the master for a grant"));
   }
   if (slot_.durable_length >= length) co_return Status();

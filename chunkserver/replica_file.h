@@ -155,10 +155,10 @@ class ReplicaFile {
   uint64_t length_;
   std::shared_ptr<Handles> open_;
   std::shared_ptr<Slices> slices_;
-  FifoLock slot_lock_;             // whoever writes a slot holds it; taken after the chunk's lock
+  FifoLock slot_lock_;  // whoever writes a slot holds it; taken after the chunk's lock
   uint64_t table_synced_blocks_ = 0;
-  bool slot_unsynced_ = true;      // the newest slot may be in the page cache only
-  bool trim_data_ = false;         // the data file may be longer than length_
+  bool slot_unsynced_ = true;  // the newest slot may be in the page cache only
+  bool trim_data_ = false;     // the data file may be longer than length_
   bool given_up_ = false;
 };
 

@@ -35,13 +35,20 @@ class Cursor {
 
 std::string_view StateName(ReplicaState state) {
   switch (state) {
-    case ReplicaState::kNone: return "none";
-    case ReplicaState::kCreating: return "creating";
-    case ReplicaState::kOpen: return "open";
-    case ReplicaState::kRecovering: return "recovering";
-    case ReplicaState::kSealed: return "sealed";
-    case ReplicaState::kCorrupt: return "corrupt";
-    case ReplicaState::kTombstone: return "tombstone";
+    case ReplicaState::kNone:
+      return "none";
+    case ReplicaState::kCreating:
+      return "creating";
+    case ReplicaState::kOpen:
+      return "open";
+    case ReplicaState::kRecovering:
+      return "recovering";
+    case ReplicaState::kSealed:
+      return "sealed";
+    case ReplicaState::kCorrupt:
+      return "corrupt";
+    case ReplicaState::kTombstone:
+      return "tombstone";
   }
   return "unknown";
 }
@@ -62,9 +69,9 @@ std::string EncodeSlot(const Slot& s) {
   }
   PutFixed(&out, s.tail_crc);
   PutFixed(&out, s.digest);
-  for (uint64_t v : {s.raised_in.value, s.instance.value, s.attempt.value, s.chunk_size, s.sealed_generation.value,
-                     s.lineage, uint64_t{s.epoch.number}, s.epoch.nonce, s.revision,
-                     static_cast<uint64_t>(s.deleted_ns)}) {
+  for (uint64_t v :
+       {s.raised_in.value, s.instance.value, s.attempt.value, s.chunk_size, s.sealed_generation.value, s.lineage,
+        uint64_t{s.epoch.number}, s.epoch.nonce, s.revision, static_cast<uint64_t>(s.deleted_ns)}) {
     PutFixed(&out, v);
   }
   out.resize(kSlotCrcOffset);

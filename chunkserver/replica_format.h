@@ -45,7 +45,7 @@ std::string_view StateName(ReplicaState state);
 
 struct Slot {
   uint64_t sequence = 0;
-  std::string cluster;         // hex, at most kMaxClusterName bytes
+  std::string cluster;  // hex, at most kMaxClusterName bytes
   ChunkId chunk;
   InodeId inode;
   Version version;
@@ -57,13 +57,13 @@ struct Slot {
   uint32_t digest = 0;          // sealed: CRC32C over the CRC table
   Incarnation raised_in;        // the boot in which the mark was raised (F4)
   InstanceId instance;
-  AttemptId attempt;            // of the order that created the instance
+  AttemptId attempt;  // of the order that created the instance
   uint64_t chunk_size = 0;
   Generation sealed_generation;  // under which it was sealed last (F11)
   uint64_t lineage = 0;
-  Epoch epoch;                  // of the last order that wrote this slot, with its revision (F12)
+  Epoch epoch;  // of the last order that wrote this slot, with its revision (F12)
   uint64_t revision = 0;
-  int64_t deleted_ns = 0;       // tombstones and quarantined replicas: wall time of the deletion
+  int64_t deleted_ns = 0;  // tombstones and quarantined replicas: wall time of the deletion
 
   bool operator==(const Slot&) const = default;
 };

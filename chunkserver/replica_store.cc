@@ -98,8 +98,10 @@ Task<> ReplicaStore::LoadOne(Found found, ServerState* state) {
       why = newest.error().message;
     } else if (*newest) {
       slot = std::move(**newest);
-      if (slot->cluster != options_.cluster) why = "it belongs to cluster " + slot->cluster;
-      else if (slot->chunk != found.chunk) why = "it is the replica of chunk " + ToString(slot->chunk);
+      if (slot->cluster != options_.cluster)
+        why = "it belongs to cluster " + slot->cluster;
+      else if (slot->chunk != found.chunk)
+        why = "it is the replica of chunk " + ToString(slot->chunk);
     }
   }
   if (why.empty() && !slot) {

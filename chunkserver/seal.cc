@@ -65,8 +65,8 @@ Task<SealService::Answer> SealService::Seal(proto::SealRequest request, Mono dea
   co_return response;
 }
 
-Task<SealService::Answer> SealService::SealOwn(ReplicaPtr replica, FifoLock::Ticket ticket,
-                                               proto::SealRequest request, SealStep step) {
+Task<SealService::Answer> SealService::SealOwn(ReplicaPtr replica, FifoLock::Ticket ticket, proto::SealRequest request,
+                                               SealStep step) {
   auto file = replica->file;
   if (step == SealStep::kSeal || (request.sync() && file->dirty())) {
     const bool sync = request.sync() && !PICKET_MUTANT(sync_seal);
@@ -83,7 +83,8 @@ Task<SealService::Answer> SealService::SealOwn(ReplicaPtr replica, FifoLock::Tic
     e.value = file->slot().digest;
     env_.Trace(e);
   } else if (request.sync()) {
-    if (Status settled = co_await file->Settle(); !settled) co_return Fail(BlameSelf(std::move(settled).error(), self_.server));
+    if (Status settled = co_await file->Settle(); !settled)
+      co_return Fail(BlameSelf(std::move(settled).error(), self_.server));
   }
   proto::SealResponse response;
   response.set_length(file->length());

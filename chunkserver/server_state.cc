@@ -17,8 +17,15 @@ constexpr size_t kCrcOffset = kServerSlotSize - 4;
 std::string EncodeServerSlot(const ServerNumbers& n) {
   std::string out;
   out.reserve(kServerSlotSize);
-  const uint64_t fields[kFields] = {kMagic, kFormat, n.sequence, n.server.value, n.incarnation.value,
-                                    n.instances_reserved, n.mark.epoch.number, n.mark.epoch.nonce, n.mark.revision};
+  const uint64_t fields[kFields] = {kMagic,
+                                    kFormat,
+                                    n.sequence,
+                                    n.server.value,
+                                    n.incarnation.value,
+                                    n.instances_reserved,
+                                    n.mark.epoch.number,
+                                    n.mark.epoch.nonce,
+                                    n.mark.revision};
   for (uint64_t v : fields) PutFixed(&out, v);
   out.resize(kCrcOffset);
   PutFixed(&out, Crc32c(out));

@@ -288,7 +288,8 @@ TEST(Read, IsAlignedToBlocksAndBounded) {
   Cluster c(1);
   c.Open({0});
   const std::string bytes = RandomBytes(3, 3 << 20);
-  for (uint64_t n = 0; n < 3; ++n) ASSERT_TRUE(c.Write(0, n + 1, n << 20, std::string_view(bytes).substr(n << 20, 1 << 20)));
+  for (uint64_t n = 0; n < 3; ++n)
+    ASSERT_TRUE(c.Write(0, n + 1, n << 20, std::string_view(bytes).substr(n << 20, 1 << 20)));
   for (bool sealed : {false, true}) {
     if (sealed) {
       ASSERT_TRUE(c.Seal(0, bytes.size()));

@@ -166,8 +166,8 @@ class Cluster {
     r.mutable_set()->set_source_version(source_version.value);
     return r;
   }
-  Result<proto::AdvanceVersionResponse> Set(size_t i, Version from, Version to, std::string_view content,
-                                            size_t source, Version source_version) {
+  Result<proto::AdvanceVersionResponse> Set(size_t i, Version from, Version to, std::string_view content, size_t source,
+                                            Version source_version) {
     return Call<proto::AdvanceVersionResponse>(i, proto::ADVANCE_VERSION,
                                                SetRequest(i, from, to, content, source, source_version), {}, 20s);
   }

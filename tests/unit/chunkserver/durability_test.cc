@@ -73,7 +73,9 @@ class Rig {
     return s;
   }
   template <class T>
-  std::optional<T> Run(Task<T> task) { return RunTask(world, node, std::move(task)); }
+  std::optional<T> Run(Task<T> task) {
+    return RunTask(world, node, std::move(task));
+  }
   ReplicaPtr replica() { return store->Find(kChunk); }
   std::string Content() {
     auto file = replica()->file;
@@ -106,10 +108,10 @@ struct Witness {
   bool created = false;
   bool sealed = false;
   Version version, next_version;
-  uint64_t applied = 0;   // survives a crash of the process
-  uint64_t durable = 0;   // survives a power cut
-  std::string content;    // as far as written
-  std::string other;      // what the interrupted step would have made of it
+  uint64_t applied = 0;  // survives a crash of the process
+  uint64_t durable = 0;  // survives a power cut
+  std::string content;   // as far as written
+  std::string other;     // what the interrupted step would have made of it
   bool finished = false;
 };
 
@@ -180,7 +182,7 @@ Task<Status> Script(Rig* rig, Witness* w) {
   w->created = true;
   w->version = w->next_version;
   PICKET_CO_TRY(co_await Append(rig, w, 1, 100));
-  PICKET_CO_TRY(co_await Append(rig, w, 2, 65436));    // to the block's end
+  PICKET_CO_TRY(co_await Append(rig, w, 2, 65436));  // to the block's end
   PICKET_CO_TRY(co_await Append(rig, w, 3, 70000));
   PICKET_CO_TRY(co_await Sync(rig, w));
   PICKET_CO_TRY(co_await Append(rig, w, 4, 5));
@@ -188,7 +190,7 @@ Task<Status> Script(Rig* rig, Witness* w) {
   PICKET_CO_TRY(co_await Append(rig, w, 5, 200000));
   PICKET_CO_TRY(co_await Raise(rig, w));
   PICKET_CO_TRY(co_await Append(rig, w, 6, 3000));
-  PICKET_CO_TRY(co_await Reconcile(rig, w, w->content.substr(0, 140001)));             // cut inside a block
+  PICKET_CO_TRY(co_await Reconcile(rig, w, w->content.substr(0, 140001)));  // cut inside a block
   PICKET_CO_TRY(co_await Append(rig, w, 7, 131072));
   PICKET_CO_TRY(co_await Sync(rig, w));
   PICKET_CO_TRY(co_await Reconcile(rig, w, w->content.substr(0, 80000) + Bytes(8, 90000)));  // other bytes

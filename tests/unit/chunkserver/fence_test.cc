@@ -155,9 +155,7 @@ TEST(FenceOrder, AcceptsTheMarkedEpochAndNewerOnes) {
   EXPECT_TRUE(FenceOrder(Me(), kEpoch, Order()));
   EXPECT_TRUE(FenceOrder(Me(), kEpoch, Order(4, 44)));
 }
-TEST(FenceOrder, RefusesAnOldMaster) {
-  EXPECT_EQ(CodeOf(FenceOrder(Me(), kEpoch, Order(2, 22))), Code::kStaleEpoch);
-}
+TEST(FenceOrder, RefusesAnOldMaster) { EXPECT_EQ(CodeOf(FenceOrder(Me(), kEpoch, Order(2, 22))), Code::kStaleEpoch); }
 TEST(FenceOrder, RefusesAnotherHistory) {
   EXPECT_EQ(CodeOf(FenceOrder(Me(), kEpoch, Order(3, 34))), Code::kHistoryLost);
 }

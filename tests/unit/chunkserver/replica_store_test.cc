@@ -72,7 +72,9 @@ class ReplicaStoreTest : public testing::Test {
     return replica;
   }
   template <class T>
-  std::optional<T> Run(Task<T> task) { return RunTask(world_, node_, std::move(task)); }
+  std::optional<T> Run(Task<T> task) {
+    return RunTask(world_, node_, std::move(task));
+  }
   void Write(std::string path, std::string content) { EXPECT_TRUE(*Run(WriteBytes(&node_, path, content))); }
   std::vector<std::string> FilesIn(const std::string& dir) {
     std::vector<std::string> out;
@@ -97,15 +99,15 @@ TEST_F(ReplicaStoreTest, WhatIsNotAReplicaIsSetAsideAndNeverRemoved) {
   Write("notes.txt", "keep me");
   Write("0000000000000002.meta", "garbage" + std::string(9000, 'x'));
   Write("0000000000000002.data", "bytes of 2");
-  Write("0000000000000003.meta", good);                    // another chunk's
+  Write("0000000000000003.meta", good);  // another chunk's
   Write("0000000000000004.data", "bytes without a meta file");
-  Write("0000000000000005.meta", good.substr(0, 1000));    // cut short
+  Write("0000000000000005.meta", good.substr(0, 1000));  // cut short
   Slot foreign = *DecodeSlot(good);
   foreign.cluster = "c2";
   foreign.chunk = ChunkId(6);
   Write("0000000000000006.meta", EncodeSlot(foreign) + std::string(12288, '\0'));
   Write("0000000000000006.data", "");
-  Write("00000000000000AB.meta", good);                    // not how we spell it
+  Write("00000000000000AB.meta", good);  // not how we spell it
 
   Boot();
   EXPECT_EQ(store_->List(ChunkId(), 100).size(), 1u);

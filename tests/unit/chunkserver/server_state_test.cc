@@ -14,7 +14,9 @@ using sim::RunTask;
 
 constexpr ServerId kServer(0xabc);
 
-Task<Status> MakeFile(Env* env) { co_return co_await WriteFileAtomic(&env->fs(), "state", ServerState::Initial(kServer)); }
+Task<Status> MakeFile(Env* env) {
+  co_return co_await WriteFileAtomic(&env->fs(), "state", ServerState::Initial(kServer));
+}
 
 class ServerStateTest : public testing::TestWithParam<uint64_t> {
  protected:
