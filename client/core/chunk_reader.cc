@@ -194,7 +194,7 @@ Error ChunkReader::Nobody(const Race& race) const {
   } else {
     bool corrupt = true;
     for (const auto& replica : place.replicas) {
-      auto said = std::ranges::find_if(race.refusals, [&](const Refusal& r) { return r.from.server == replica.server; });
+      auto said = std::ranges::find(race.refusals, replica.server, [](const Refusal& r) { return r.from.server; });
       if (&replica != &place.replicas.front()) error.message += ", ";
       error.message += "server " + Label(replica) + ": ";
       error.message += said == race.refusals.end()

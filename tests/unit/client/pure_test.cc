@@ -209,8 +209,11 @@ TEST(LocationCache, KeepsCountedReplicasOnly) {
     replica.mutable_hop()->set_server(i);
     replica.mutable_hop()->set_host("h");
     replica.set_counted(i != 2);
+    if (i == 2) replica.set_state(proto::CORRUPT);
   }
   const ChunkPlace place = PlaceFromProto(location);
+  ASSERT_EQ(place.corrupt.size(), 1u);
+  EXPECT_EQ(place.corrupt[0].server.value, 2u);
   ASSERT_EQ(place.replicas.size(), 2u);
   EXPECT_EQ(place.replicas[0].server.value, 1u);
   EXPECT_EQ(place.replicas[1].server.value, 3u);
