@@ -78,7 +78,8 @@ class WriteSession : public std::enable_shared_from_this<WriteSession> {
   Status Usable() const;
   void Enqueue(Buffer data);
   void CutPartial();
-  static Task<Status> Await(std::shared_ptr<WriteSession> self, bool (*done)(const WriteSession&, uint64_t), uint64_t target);
+  static Task<Status> Await(std::shared_ptr<WriteSession> self, bool (*done)(const WriteSession&, uint64_t),
+                            uint64_t target);
   uint64_t PacketStart() const { return written_ - partial_size_; }
 
   // ---- the moving task (write_session_steps.cc)
