@@ -103,7 +103,9 @@ Task<> WriteRead::Work(Env* env, FileSystem* fs, size_t client) {
 void WriteRead::WriterFailed(File* file, const char* what, const Error& error) {
   ++failed_;
   in_.world->Note(nullptr, LogLevel::kInfo, fmt::format("{} of {} failed: {}", what, file->path, error.ToString()));
-  if (!FaultsExplain(error.code)) Fail("writer-error", *file, fmt::format("{}: {}", what, error.ToString()));
+  // Everybody who had acknowledged bytes may have lost them: that must be said.
+  const bool lost = error.code == Code::kIntegrity && in_.harm->MayLose(file->replication, false);
+  if (!FaultsExplain(error.code) && !lost) Fail("writer-error", *file, fmt::format("{}: {}", what, error.ToString()));
 }
 
 Task<> WriteRead::WriteFile(Env* env, FileSystem* fs, File* file) {
