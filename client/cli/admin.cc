@@ -27,8 +27,16 @@ void PrintReport(Output& out, const client::ClusterInfo& cluster) {
   if (cluster.servers.empty()) return;
 
   using enum Table::Align;
-  Table servers({{"SERVER"}, {"ADDRESS"}, {"RACK"}, {"STATE"}, {"SIZE", kRight}, {"FREE", kRight}, {"REPLICAS", kRight},
-                 {"IN THEM", kRight}, {"HEARD", kRight}, {"SOFTWARE"}});
+  Table servers({{"SERVER"},
+                 {"ADDRESS"},
+                 {"RACK"},
+                 {"STATE"},
+                 {"SIZE", kRight},
+                 {"FREE", kRight},
+                 {"REPLICAS", kRight},
+                 {"IN THEM", kRight},
+                 {"HEARD", kRight},
+                 {"SOFTWARE"}});
   for (const client::ServerInfo& server : cluster.servers) {
     servers.Add({server.id, server.address, out.Name(server.rack), server.state, HumanBytes(server.total_bytes),
                  HumanBytes(server.free_bytes), fmt::format("{}", server.replica_count),

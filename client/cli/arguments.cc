@@ -55,7 +55,9 @@ Arguments::Arguments(Context& context) : context_(context), impl_(std::make_uniq
       fmt::format("Usage: picket {} {}\n", context.command.name, context.command.synopsis)));
   app.set_help_flag("--help", "Print this text");
   app.add_option("--master", context.options.master, "Address of the master")->type_name("HOST:PORT")->group("Global");
-  app.add_option("--config", context.options.config, "Configuration file of the client")->type_name("FILE")->group("Global");
+  app.add_option("--config", context.options.config, "Configuration file of the client")
+      ->type_name("FILE")
+      ->group("Global");
   app.add_flag("--json", context.options.json, "Print facts as one JSON document")->group("Global");
   app.add_flag("-v,--verbose", context.options.verbose, "Say more on standard error")->group("Global");
 }

@@ -39,12 +39,21 @@ void PrintChunk(Output& out, const ChunkInfo& chunk) {
     return;
   }
   using enum Table::Align;
-  Table table({{"SERVER"}, {"ADDRESS"}, {"RACK"}, {"VERSION", kRight}, {"GENERATION", kRight}, {"BYTES", kRight}, {"STATE"}, {""}});
+  Table table({{"SERVER"},
+               {"ADDRESS"},
+               {"RACK"},
+               {"VERSION", kRight},
+               {"GENERATION", kRight},
+               {"BYTES", kRight},
+               {"STATE"},
+               {""}});
   for (const client::ReplicaInfo& replica : chunk.replicas) {
     const bool primary = replica.server == chunk.primary;
     table.Add({replica.server, replica.address, out.Name(replica.rack), TokenText(replica.version),
                TokenText(replica.generation), fmt::format("{}", replica.length), replica.state,
-               primary ? "primary" : replica.counted ? "" : "not counted"});
+               primary           ? "primary"
+               : replica.counted ? ""
+                                 : "not counted"});
   }
   out.Write(table.Render(2));
 }

@@ -8,7 +8,8 @@ namespace picket::cli {
 namespace {
 
 constexpr Command kCommands[] = {
-    {"put", "[OPTIONS] SOURCE... DESTINATION", "Copy local files or directories (or - for standard input) into the store", RunPut},
+    {"put", "[OPTIONS] SOURCE... DESTINATION",
+     "Copy local files or directories (or - for standard input) into the store", RunPut},
     {"get", "[OPTIONS] SOURCE... [DESTINATION]", "Copy files or directories out of the store", RunGet},
     {"cat", "PATH...", "Write files to standard output", RunCat},
     {"tail", "[-f] PATH", "Write the last KiB of a file to standard output", RunTail},
@@ -37,8 +38,8 @@ struct Alias {
 };
 
 constexpr Alias kAliases[] = {
-    {"copyFromLocal", "put"}, {"copyToLocal", "get"}, {"touchz", "touch"}, {"--help", "help"},
-    {"--version", "version"}, {"-h", "help"},
+    {"copyFromLocal", "put"}, {"copyToLocal", "get"},   {"touchz", "touch"},
+    {"--help", "help"},       {"--version", "version"}, {"-h", "help"},
 };
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace picket::cli {
 
 struct Command {
   std::string_view name;
-  std::string_view synopsis;  // what follows the name
-  std::string_view summary;   // one line
+  std::string_view synopsis;                                           // what follows the name
+  std::string_view summary;                                            // one line
   int (*run)(Context& context, const std::vector<std::string>& args);  // returns the exit code
 };
 

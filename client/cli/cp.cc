@@ -64,7 +64,8 @@ int RunCp(Context& context, const std::vector<std::string>& args) {
   arguments.Flag("-f,--force", options.force, "Replace existing files")
       .Flag("-p,--preserve", options.preserve, "Keep modes and modification times")
       .Number("-t,--threads", options.threads, 1, 64, "Copy up to N files at once")
-      .Positionals("paths", paths, 2, Arguments::kAnyNumber, "Sources (directories with all in them), then the destination");
+      .Positionals("paths", paths, 2, Arguments::kAnyNumber,
+                   "Sources (directories with all in them), then the destination");
   if (auto code = arguments.Parse(args)) return *code;
   Client* client = context.Connect();
   if (client == nullptr) return context.Finish();
@@ -79,9 +80,8 @@ int RunCp(Context& context, const std::vector<std::string>& args) {
   for (const std::string& argument : paths) AddSources(context, *client, argument, *destination, &plan);
   PlanSteps steps{
       .make_directory = [&](const PlannedItem& directory) { return EnsureDirectory(*client, directory.target); },
-      .copy_file = [&](Progress& progress, const PlannedItem& file) {
-        return CopyFile(context, *client, options, progress, file);
-      },
+      .copy_file = [&](Progress& progress,
+                       const PlannedItem& file) { return CopyFile(context, *client, options, progress, file); },
       .failures_name_source = false,
       .finish_directory = {},
   };

@@ -45,7 +45,8 @@ Result<Destination> RemoteDestination(client::Client& client, std::string_view a
   } else if (status.error().kind != ErrorKind::kNotFound) {
     return std::unexpected(status.error());
   }
-  return Judge(destination, sources > 1 || argument.ends_with('/'), "make it first: picket mkdir -p " + destination.path);
+  return Judge(destination, sources > 1 || argument.ends_with('/'),
+               "make it first: picket mkdir -p " + destination.path);
 }
 
 Result<Destination> LocalDestination(std::string_view argument, size_t sources) {

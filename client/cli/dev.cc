@@ -94,10 +94,12 @@ int Up(Context& context, Cluster& cluster, const DevOptions& options) {
   const std::string dir = found_by_itself ? "" : fmt::format(" --dir {}", layout.directory());
   context.out.Print("The cluster is up. Logs, data and configuration are in {}\n", layout.directory());
   if (!found_by_itself) context.out.Print("  export PICKET_CONFIG={}\n", layout.client_config());
-  context.out.Write("  picket put FILE /FILE      copy a file into it\n"
-                    "  picket ls /                see what is there\n"
-                    "  picket chunk show /FILE    see its chunks and replicas\n");
-  context.out.Print("  picket dev status{0}\n  picket dev down{0}         stop it; dev up starts it again with all its data\n", dir);
+  context.out.Write(
+      "  picket put FILE /FILE      copy a file into it\n"
+      "  picket ls /                see what is there\n"
+      "  picket chunk show /FILE    see its chunks and replicas\n");
+  context.out.Print(
+      "  picket dev status{0}\n  picket dev down{0}         stop it; dev up starts it again with all its data\n", dir);
   return context.Finish();
 }
 
@@ -114,9 +116,12 @@ int RunDev(Context& context, const std::vector<std::string>& args) {
   DevOptions options;
   std::vector<std::string> words;
   Arguments arguments(context);
-  arguments.Text("--dir", options.directory, "DIR", "Everything of the cluster is in it (else PICKET_DEV_DIR, ~/.local/share/picket/dev)")
+  arguments
+      .Text("--dir", options.directory, "DIR",
+            "Everything of the cluster is in it (else PICKET_DEV_DIR, ~/.local/share/picket/dev)")
       .Number("--chunkservers", options.chunkservers, 1, 64, "With up: how many (3, or as many as there are)")
-      .Texts("--set", options.settings, "ROLE.KEY=VALUE", "With up: a setting of master or chunkserver, kept; may be repeated")
+      .Texts("--set", options.settings, "ROLE.KEY=VALUE",
+             "With up: a setting of master or chunkserver, kept; may be repeated")
       .Positionals("words", words, 1, 1, "up, status, down or wipe");
   if (auto code = arguments.Parse(args)) return *code;
   const std::string directory = options.directory.empty()

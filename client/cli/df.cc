@@ -34,7 +34,10 @@ int RunDf(Context& context, const std::vector<std::string>& args) {
   }
   const std::string name = fmt::format("picket://{}", client->master());
   if (context.options.json) {
-    context.out.PrintJson({{"filesystem", name}, {"total_bytes", total}, {"used_bytes", used}, {"free_bytes", free},
+    context.out.PrintJson({{"filesystem", name},
+                           {"total_bytes", total},
+                           {"used_bytes", used},
+                           {"free_bytes", free},
                            {"live_servers", live}});
     return context.Finish();
   }

@@ -11,8 +11,8 @@ namespace picket::cli {
 
 struct DownloadOptions {
   bool replace = false;
-  bool preserve = false;    // mode and modification time
-  uint32_t streams = 1;     // ranges of the file read at once
+  bool preserve = false;  // mode and modification time
+  uint32_t streams = 1;   // ranges of the file read at once
 };
 
 // The local file appears when it is complete. Returns its length.

@@ -26,7 +26,8 @@ class SpaceReport {
     }
     context_.Succeed();
     table_.Add({Size(summary.bytes), Size(summary.bytes_with_replicas), context_.out.Name(entry.path)});
-    entries_.push_back({{"path", entry.path}, {"bytes", summary.bytes}, {"bytes_with_replicas", summary.bytes_with_replicas}});
+    entries_.push_back(
+        {{"path", entry.path}, {"bytes", summary.bytes}, {"bytes_with_replicas", summary.bytes_with_replicas}});
   }
 
   void Print() {

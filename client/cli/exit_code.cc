@@ -5,22 +5,30 @@ namespace picket::cli {
 int ExitCodeOf(client::ErrorKind kind) {
   using enum client::ErrorKind;
   switch (kind) {
-    case kInvalidArgument: return kExitUsage;
-    case kNotFound: return kExitNotFound;
-    case kPermissionDenied: return kExitPermission;
-    case kFenced: return kExitFenced;
+    case kInvalidArgument:
+      return kExitUsage;
+    case kNotFound:
+      return kExitNotFound;
+    case kPermissionDenied:
+      return kExitPermission;
+    case kFenced:
+      return kExitFenced;
     case kUnavailable:
-    case kTimeout: return kExitUnavailable;
-    case kCorrupt: return kExitCorrupt;
+    case kTimeout:
+      return kExitUnavailable;
+    case kCorrupt:
+      return kExitCorrupt;
     case kAlreadyExists:
     case kNotEmpty:
     case kConflict:
-    case kLeaseHeld: return kExitConflict;
+    case kLeaseHeld:
+      return kExitConflict;
     case kNotDirectory:
     case kIsDirectory:
     case kNoSpace:
     case kUnsupported:
-    case kInternal: return kExitFailure;
+    case kInternal:
+      return kExitFailure;
   }
   return kExitFailure;
 }

@@ -49,9 +49,10 @@ void GetFiles(Context& context, Client& client, const GetOptions& options,
       .replace = options.force, .preserve = options.preserve, .streams = options.threads / files_at_once};
   PlanSteps steps{
       .make_directory = [](const PlannedItem& directory) { return MakeLocalDirectory(directory.target); },
-      .copy_file = [&](Progress& progress, const PlannedItem& file) {
-        return Download(client, progress, file.source, file.target, download);
-      },
+      .copy_file =
+          [&](Progress& progress, const PlannedItem& file) {
+            return Download(client, progress, file.source, file.target, download);
+          },
       .failures_name_source = true,
       .finish_directory = {},
   };

@@ -81,14 +81,35 @@ Result<LocalStatus> StatLocal(const std::string& path, bool follow_symlink) {
   LocalStatus status;
   using enum LocalStatus::Type;
   switch (st.st_mode & S_IFMT) {
-    case S_IFREG: status.type = kFile; break;
-    case S_IFDIR: status.type = kDirectory; break;
-    case S_IFLNK: status.type = kSymlink; break;
-    case S_IFIFO: status.type = kSpecial; status.type_name = "a named pipe"; break;
-    case S_IFSOCK: status.type = kSpecial; status.type_name = "a socket"; break;
-    case S_IFCHR: status.type = kSpecial; status.type_name = "a character device"; break;
-    case S_IFBLK: status.type = kSpecial; status.type_name = "a block device"; break;
-    default: status.type = kSpecial; status.type_name = "no regular file"; break;
+    case S_IFREG:
+      status.type = kFile;
+      break;
+    case S_IFDIR:
+      status.type = kDirectory;
+      break;
+    case S_IFLNK:
+      status.type = kSymlink;
+      break;
+    case S_IFIFO:
+      status.type = kSpecial;
+      status.type_name = "a named pipe";
+      break;
+    case S_IFSOCK:
+      status.type = kSpecial;
+      status.type_name = "a socket";
+      break;
+    case S_IFCHR:
+      status.type = kSpecial;
+      status.type_name = "a character device";
+      break;
+    case S_IFBLK:
+      status.type = kSpecial;
+      status.type_name = "a block device";
+      break;
+    default:
+      status.type = kSpecial;
+      status.type_name = "no regular file";
+      break;
   }
   status.length = static_cast<uint64_t>(st.st_size);
   status.mode = st.st_mode & 07777;

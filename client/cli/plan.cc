@@ -83,7 +83,8 @@ void RunPlan(Context& context, const Plan& plan, const PlanSteps& steps, uint32_
   }
 
   std::vector<PlannedItem> files;
-  std::ranges::copy_if(plan.files, std::back_inserter(files), [&](const PlannedItem& item) { return !is_missing(item); });
+  std::ranges::copy_if(plan.files, std::back_inserter(files),
+                       [&](const PlannedItem& item) { return !is_missing(item); });
   Json copied = Json::array();
   {
     Copier copier(context, files, steps);

@@ -44,10 +44,16 @@ class LocalTree {
     if (!status) return context_.Fail(source, status.error());
     const PlannedItem item{source, target, status->length, status->mode, status->mtime_ns};
     switch (status->type) {
-      case LocalStatus::Type::kFile: plan_->files.push_back(item); return;
-      case LocalStatus::Type::kDirectory: AddDirectory(item, status->identity); return;
-      case LocalStatus::Type::kSymlink: return context_.Skip(source, "a symbolic link; -L follows it");
-      case LocalStatus::Type::kSpecial: return context_.Skip(source, status->type_name);
+      case LocalStatus::Type::kFile:
+        plan_->files.push_back(item);
+        return;
+      case LocalStatus::Type::kDirectory:
+        AddDirectory(item, status->identity);
+        return;
+      case LocalStatus::Type::kSymlink:
+        return context_.Skip(source, "a symbolic link; -L follows it");
+      case LocalStatus::Type::kSpecial:
+        return context_.Skip(source, status->type_name);
     }
   }
 
@@ -82,7 +88,8 @@ std::string NameOf(const std::string& source) {
 
 void PutStandardInput(Context& context, Client& client, const PutOptions& options, const Destination& destination) {
   if (destination.is_directory) {
-    context.Fail(destination.path, kExitUsage, "standard input has no name to give to a file in a directory; name the file");
+    context.Fail(destination.path, kExitUsage,
+                 "standard input has no name to give to a file in a directory; name the file");
     return;
   }
   const ByteSource source{
@@ -126,9 +133,8 @@ void PutFiles(Context& context, Client& client, const PutOptions& options, const
 
   PlanSteps steps{
       .make_directory = [&](const PlannedItem& directory) { return EnsureDirectory(client, directory.target); },
-      .copy_file = [&](Progress& progress, const PlannedItem& file) {
-        return PutFile(context, client, options, progress, file);
-      },
+      .copy_file = [&](Progress& progress,
+                       const PlannedItem& file) { return PutFile(context, client, options, progress, file); },
       .failures_name_source = false,
       .finish_directory = {},
   };
@@ -144,7 +150,8 @@ int RunPut(Context& context, const std::vector<std::string>& args) {
   PutOptions options;
   std::vector<std::string> paths;
   Arguments arguments(context);
-  arguments.Flag("-f,--force", options.force, "Replace existing files; each keeps its old content until the new is closed")
+  arguments
+      .Flag("-f,--force", options.force, "Replace existing files; each keeps its old content until the new is closed")
       .Flag("-p,--preserve", options.preserve, "Keep modes and modification times")
       .Flag("-L,--dereference", options.follow, "Follow symbolic links, which are skipped otherwise")
       .Number("-t,--threads", options.threads, 1, 64, "Copy up to N files at once")
@@ -156,7 +163,8 @@ int RunPut(Context& context, const std::vector<std::string>& args) {
 
   const std::vector<std::string> sources(paths.begin(), paths.end() - 1);
   const bool has_standard_input = std::ranges::find(sources, "-") != sources.end();
-  if (has_standard_input && sources.size() > 1) return context.UsageError("standard input cannot be one of several sources");
+  if (has_standard_input && sources.size() > 1)
+    return context.UsageError("standard input cannot be one of several sources");
   Client* client = context.Connect();
   if (client == nullptr) return context.Finish();
   const auto destination = RemoteDestination(*client, paths.back(), sources.size());

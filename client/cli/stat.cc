@@ -16,24 +16,39 @@ constexpr const char* kTimeFormat = "%Y-%m-%d %H:%M:%S";
 std::string Directive(char letter, const FileStatus& status) {
   const bool directory = status.type == client::FileType::kDirectory;
   switch (letter) {
-    case 'a': return fmt::format("{:o}", status.mode);
-    case 'A': return PermissionText(status.mode);
-    case 'b': return fmt::format("{}", status.length);
-    case 'F': return directory ? "directory" : "regular file";
-    case 'g': return status.group;
-    case 'i': return HexId(status.inode);
-    case 'n': return std::string(BaseName(status.path));
-    case 'N': return status.path;
-    case 'o': return fmt::format("{}", status.chunk_size);
-    case 'r': return fmt::format("{}", status.replication);
-    case 'u': return status.owner;
+    case 'a':
+      return fmt::format("{:o}", status.mode);
+    case 'A':
+      return PermissionText(status.mode);
+    case 'b':
+      return fmt::format("{}", status.length);
+    case 'F':
+      return directory ? "directory" : "regular file";
+    case 'g':
+      return status.group;
+    case 'i':
+      return HexId(status.inode);
+    case 'n':
+      return std::string(BaseName(status.path));
+    case 'N':
+      return status.path;
+    case 'o':
+      return fmt::format("{}", status.chunk_size);
+    case 'r':
+      return fmt::format("{}", status.replication);
+    case 'u':
+      return status.owner;
     // There are no access times: %x says when the content last changed, too.
     case 'x':
-    case 'y': return UtcTime(status.mtime_ns, kTimeFormat);
+    case 'y':
+      return UtcTime(status.mtime_ns, kTimeFormat);
     case 'X':
-    case 'Y': return fmt::format("{}", status.mtime_ns / 1'000'000);
-    case '%': return "%";
-    default: return std::string("%") + letter;
+    case 'Y':
+      return fmt::format("{}", status.mtime_ns / 1'000'000);
+    case '%':
+      return "%";
+    default:
+      return std::string("%") + letter;
   }
 }
 

@@ -30,7 +30,8 @@ int RunTest(Context& context, const std::vector<std::string>& args) {
     return context.Finish();
   }
   const bool is_file = status->type == client::FileType::kFile;
-  const bool holds = exists || (directory && !is_file) || (file && is_file) || (empty && is_file && status->length == 0);
+  const bool holds =
+      exists || (directory && !is_file) || (file && is_file) || (empty && is_file && status->length == 0);
   return holds ? kExitOk : kExitFailure;
 }
 

@@ -29,9 +29,12 @@ DevResult<std::string> ServerProgram(const std::string& role) {
 
 std::string_view RunName(MemberStatus::Run run) {
   switch (run) {
-    case MemberStatus::Run::kRunning: return "running";
-    case MemberStatus::Run::kDead: return "dead";
-    case MemberStatus::Run::kStopped: return "stopped";
+    case MemberStatus::Run::kRunning:
+      return "running";
+    case MemberStatus::Run::kDead:
+      return "dead";
+    case MemberStatus::Run::kStopped:
+      return "stopped";
   }
   return "";
 }
@@ -91,7 +94,8 @@ DevResult<> Cluster::Wipe() {
   if (!lock) return std::unexpected(lock.error());
   for (const Member& member : state->members) {
     if (StatusOf(member).run == MemberStatus::Run::kRunning) {
-      return DevFail(kExitConflict, layout_.directory(), fmt::format("{} is running; first: picket dev down", member.name));
+      return DevFail(kExitConflict, layout_.directory(),
+                     fmt::format("{} is running; first: picket dev down", member.name));
     }
   }
   std::error_code error;

@@ -39,7 +39,8 @@ std::string_view RunName(MemberStatus::Run run);
 class Cluster {
  public:
   // `say` gets a line for each step.
-  Cluster(Layout layout, std::function<void(std::string_view)> say) : layout_(std::move(layout)), say_(std::move(say)) {}
+  Cluster(Layout layout, std::function<void(std::string_view)> say)
+      : layout_(std::move(layout)), say_(std::move(say)) {}
 
   DevResult<> Up(const UpOptions& options);
   // Stops what runs; false: something did not stop in time and was killed.

@@ -194,8 +194,7 @@ std::optional<std::string> FindServerProgram(const std::string& role) {
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   const std::string name = "picket-" + role;
   const std::filesystem::path candidates[] = {
-      here / name,
-      here / "../sbin" / name,
+      here / name, here / "../sbin" / name,
       here / "../.." / role / name,  // the build tree
   };
   for (const auto& candidate : candidates) {

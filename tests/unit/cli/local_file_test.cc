@@ -52,7 +52,9 @@ TEST_F(LocalFileTest, PendingFileAppearsWhenItIsComplete) {
 }
 
 TEST_F(LocalFileTest, PendingFileLeavesNothingBehind) {
-  { auto file = PendingFile::Create(Path("out")); }
+  {
+    auto file = PendingFile::Create(Path("out"));
+  }
   EXPECT_EQ(Entries(), 0u);
 }
 

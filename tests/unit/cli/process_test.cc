@@ -48,7 +48,8 @@ TEST_F(DevTest, OnlyTheVeryProcessCountsAsRunning) {
 }
 
 TEST_F(DevTest, StubbornProcessesAreKilled) {
-  const auto id = StartProcess("/bin/sh", {"-c", "trap '' TERM; echo ready; while :; do sleep 600; done"}, dir_ + "/log");
+  const auto id =
+      StartProcess("/bin/sh", {"-c", "trap '' TERM; echo ready; while :; do sleep 600; done"}, dir_ + "/log");
   ASSERT_TRUE(id);
   while (LastLine(dir_ + "/log") != "ready") usleep(1000);
   EXPECT_FALSE(StopProcesses({*id}, std::chrono::milliseconds(50)));

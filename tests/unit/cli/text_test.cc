@@ -9,14 +9,19 @@ TEST(Escaped, ControlCharactersCannotReachTheTerminal) {
   EXPECT_EQ(Escaped("plain ünïcödé 名"), "plain ünïcödé 名");
   EXPECT_EQ(Escaped("a\nb\tc\rd"), "a\\nb\\tc\\rd");
   EXPECT_EQ(Escaped("\x1b[2Jx\x7f"), "\\x1b[2Jx\\x7f");
-  EXPECT_EQ(Escaped("\xc2\x9b" "31m"), "\\xc2\\x9b31m");                  // C1: an 8-bit CSI
-  EXPECT_EQ(Escaped("a\xe2\x80\xae" "b"), "a\\xe2\\x80\\xae" "b");        // right-to-left override
+  EXPECT_EQ(Escaped("\xc2\x9b"
+                    "31m"),
+            "\\xc2\\x9b31m");  // C1: an 8-bit CSI
+  EXPECT_EQ(Escaped("a\xe2\x80\xae"
+                    "b"),
+            "a\\xe2\\x80\\xae"
+            "b");  // right-to-left override
 }
 
 TEST(Escaped, BytesThatAreNotUtf8) {
   EXPECT_EQ(Escaped("\xff"), "\\xff");
-  EXPECT_EQ(Escaped("\xc3"), "\\xc3");                   // cut short
-  EXPECT_EQ(Escaped("\xc0\xaf"), "\\xc0\\xaf");          // overlong
+  EXPECT_EQ(Escaped("\xc3"), "\\xc3");                    // cut short
+  EXPECT_EQ(Escaped("\xc0\xaf"), "\\xc0\\xaf");           // overlong
   EXPECT_EQ(Escaped("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate
 }
 
