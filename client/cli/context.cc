@@ -12,6 +12,9 @@
 namespace picket::cli {
 namespace {
 
+// So that a master that cannot be reached is reported within five seconds, whatever else is going on.
+constexpr uint32_t kConnectTimeoutMs = 3000;
+
 bool IsSet(const char* variable) {
   const char* value = getenv(variable);
   return value != nullptr && *value != '\0';
@@ -40,6 +43,7 @@ client::Client* Context::Connect() {
   client::Options connect;
   connect.master = options.master;
   connect.config_file = options.config;
+  connect.connect_timeout_ms = kConnectTimeoutMs;
   if (connect.master.empty() && connect.config_file.empty()) connect.config_file = DevConfigFile();
   auto client = client::Client::Connect(connect);
   if (!client) {
