@@ -118,6 +118,7 @@ Task<Result<proto::WriteGrant>> AddChunk::Run(proto::AddChunkRequest request, Mo
 
   auto given = co_await giver_.Give(attempt, *staged, replicas.created[0].received);
   if (given) co_return std::move(*staged);
+  if (given.error().code == Code::kSuperseded) co_return Fail(given.error());
   PICKET_LOG(env_, kWarning, "chunk {}: the first primary did not take its lease: {}", ToString(attempt.writer.chunk),
              given.error().ToString());
   Granter::Ask ask;

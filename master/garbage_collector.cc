@@ -37,7 +37,7 @@ bool GarbageCollector::Look(const ChunkRow& garbage, std::vector<Victim>* due) {
     if (!reported && !PICKET_MUTANT(delete_after_report)) continue;
     due->push_back(Victim{garbage.id, replica, server->incarnation});
   }
-  const Mono settled = seen + options_.settle;
+  const Mono settled = std::max(seen + options_.settle, activated_ + options_.dead_after);
   return replicas.empty() && env_.Now() > settled && !servers_.all().empty() && EveryoneHeardSince(settled);
 }
 

@@ -33,10 +33,13 @@ class GarbageCollector {
     // A chunk is garbage for at least that long before its record goes: more than a create order and two
     // heartbeats take.
     Nanos settle = 20s;
+    // After an activation no record goes for that long: servers that were away come back with replicas.
+    Nanos dead_after = 60s;
   };
   GarbageCollector(Env& env, MetaStore& store, ChunkTable& chunks, ServerTable& servers, LocationMap& locations,
                    LeaseTable& leases, Orders& orders, const Serving& serving, Options options)
       : env_(env),
+        activated_(env.Now()),
         store_(store),
         chunks_(chunks),
         servers_(servers),
@@ -69,6 +72,7 @@ class GarbageCollector {
   Task<Status> Forget(std::vector<ChunkId> gone);
 
   Env& env_;
+  const Mono activated_;
   MetaStore& store_;
   ChunkTable& chunks_;
   ServerTable& servers_;

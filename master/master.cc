@@ -104,7 +104,7 @@ struct Master::Parts {
         commit_seal(env, store, answers, names, files, chunks, attempts, servers, locations, leases),
         view(env, store, servers, locations, leases),
         garbage(env, store, chunks, servers, locations, leases, orders, serving,
-                GarbageCollector::Options{o.gc_interval, o.gc_settle}),
+                GarbageCollector::Options{o.gc_interval, o.gc_settle, o.dead_after}),
         file_service(env, store, serving, answers, names, sessions, files, purge, trash, FileOptions(o, &servers)),
         chunk_service(store, answers, names, sessions, chunks, view, add_chunk, granter, commit_seal),
         report(env, store, names, sessions, chunks, view, servers, serving, secret.cluster),

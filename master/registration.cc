@@ -90,6 +90,14 @@ Result<proto::RegisterCompleteResponse> Registration::Complete(const proto::Regi
                     .WithTokens(incarnation.value, known->incarnation.value)
                     .WithNextStep("two processes use copies of one directory: stop the older one"));
   }
+  const Endpoint endpoint(request.host(), static_cast<uint16_t>(request.port()));
+  // A boot counter is durable before the first registration: two of the same boot are two processes.
+  if (known != nullptr && incarnation == known->incarnation && endpoint != known->endpoint &&
+      servers_.LivenessOf(*known) == Liveness::kLive) {
+    return Fail(Error(Code::kConflict, "chunkserver " + ToString(id) + " registers from " + endpoint.ToString() +
+                                           " while the same boot of it lives at " + known->endpoint.ToString())
+                    .WithNextStep("two processes use copies of one directory: stop one of them"));
+  }
   if (known == nullptr && servers_.full()) {
     return Fail(Code::kUnavailable, "this master has " + std::to_string(ServerTable::kMaxServers) +
                                         " chunkservers, which is its limit");
@@ -98,7 +106,7 @@ Result<proto::RegisterCompleteResponse> Registration::Complete(const proto::Regi
   Server server;
   server.id = id;
   server.incarnation = incarnation;
-  server.endpoint = Endpoint(request.host(), static_cast<uint16_t>(request.port()));
+  server.endpoint = endpoint;
   server.rack = request.rack();
   server.software = request.software();
   server.epoch_mark = seen.epoch.number;

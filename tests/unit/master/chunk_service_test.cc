@@ -116,7 +116,7 @@ TEST_F(ChunkTest, FewerThanTheGoalGoesOnFewerThanTheMinimumDoesNot) {
   EXPECT_EQ(Report().garbage_chunks(), 1u);
   world.RunFor(10s);
   EXPECT_EQ(disk(2).replicas.size(), 1u);
-  world.RunFor(40s);
+  world.RunFor(80s);
   EXPECT_EQ(Report().garbage_chunks(), 0u);
 }
 
@@ -456,6 +456,45 @@ TEST_F(ChunkTest, OlderBootOfAServerIsRefused) {
   world.RunFor(5s);
   EXPECT_EQ(Report().servers(0).hop().incarnation(), 2u);
   EXPECT_EQ(fake(0).session(), 0u);
+}
+
+TEST_F(ChunkTest, TwinOfALivingServerIsRefused) {
+  disk(0).host = "node-9";
+  auto twin = sim::RunTask(world, server_node(0), fake(0).Register());
+  ASSERT_TRUE(twin);
+  ASSERT_FALSE(*twin);
+  EXPECT_EQ(twin->error().code, Code::kConflict);
+  EXPECT_EQ(Report().servers(0).hop().host(), server_node(0).host());
+}
+
+TEST_F(ChunkTest, ReportsComeInPagesAndInOrder) {
+  world.RunFor(1s);
+  proto::ChunkReportRequest page;
+  page.set_server(disk(0).id.value);
+  page.set_session(fake(0).session());
+  page.set_page(5);
+  EXPECT_EQ(Call<proto::ChunkReportResponse>(proto::CHUNK_REPORT, page).error().code, Code::kOutOfOrder);
+  page.set_page(1);  // after the one that the registration sent
+  EXPECT_TRUE(Call<proto::ChunkReportResponse>(proto::CHUNK_REPORT, page));
+  EXPECT_TRUE(Call<proto::ChunkReportResponse>(proto::CHUNK_REPORT, page));  // again: its answer was lost
+  page.set_session(page.session() + 1000);
+  EXPECT_EQ(Call<proto::ChunkReportResponse>(proto::CHUNK_REPORT, page).error().code, Code::kNotFound);
+}
+
+TEST_F(ChunkTest, LargeReportIsTakenInSlices) {
+  for (uint64_t chunk = 1; chunk <= 2000; ++chunk) {
+    FakeReplica orphan;
+    orphan.version = Version(1, 1).value;
+    orphan.instance = chunk;
+    disk(0).replicas[chunk] = orphan;
+  }
+  const proto::WriteGrant grant = WriteFile("/f", "hello");
+  server_node(0).Crash(sim::Node::Death::kProcess);
+  StartServer(0);
+  world.RunFor(5s);
+  const proto::ChunkLocation seen = Chunk(grant.token().chunk());
+  ASSERT_EQ(seen.replicas_size(), 3);
+  for (const auto& r : seen.replicas()) EXPECT_TRUE(r.counted());
 }
 
 TEST_F(ChunkTest, HeartbeatOfAnotherSessionRegistersAgain) {
