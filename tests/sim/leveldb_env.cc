@@ -115,7 +115,8 @@ Nanos SimLevelDbEnv::RunOffloaded(Fn fn) {
   fn();
   Drain();
   offloaded_ = false;
-  return spent_;
+  // All of it ran at one moment, at the disk's pace of that moment: a slow spell would last too long.
+  return std::min(spent_, kLongestOffload);
 }
 
 void SimLevelDbEnv::Drain() {

@@ -57,6 +57,7 @@ class SimLevelDbEnv final : public leveldb::Env {
   class NoLogger;
 
   leveldb::Status NewWritable(const std::string& path, bool append, leveldb::WritableFile** out);
+  static constexpr Nanos kLongestOffload = 10s;
   void Spend(Nanos time) { spent_ += time; }
 
   Node& node_;
