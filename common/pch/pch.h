@@ -26,4 +26,11 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <google/protobuf/generated_message_util.h>
 #include <google/protobuf/message.h>
+#include <google/protobuf/repeated_field.h>
+#include <google/protobuf/unknown_field_set.h>
+
+#include "common/env/env.h"
+#include "common/env/one_shot.h"
+#include "common/env/sync.h"
