@@ -12,7 +12,6 @@ AddChunk::AddChunk(Env& env, MetaStore& store, AnswerTable& answers, Namespace& 
                    ChunkTable& chunks, ServerTable& servers, LocationMap& locations, Orders& orders,
                    LeaseGiver& giver, Granter& granter, const Serving& serving, Options options)
     : env_(env),
-      activated_(env.Now()),
       store_(store),
       answers_(answers),
       names_(names),
@@ -65,7 +64,7 @@ std::vector<ServerId> AddChunk::Choose(const Entry& file, const std::vector<Serv
 
 Task<> AddChunk::AwaitServers(proto::AddChunkRequest request, Entry file, Mono deadline) {
   const std::vector<ServerId> exclude;
-  const Mono limit = std::min(activated_ + options_.registration_grace, deadline - 1s);
+  const Mono limit = std::min(servers_.complete_by(), deadline - 1s);
   while (env_.Now() < limit &&
          Choose(file, exclude, file.inode.replication(), {}).size() < file.inode.replication()) {
     co_await servers_.changed().WaitFor(limit - env_.Now());

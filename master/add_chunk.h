@@ -35,8 +35,6 @@ class AddChunk {
   struct Options {
     uint32_t min_write_replicas = 2;
     Nanos order_timeout = 5s;
-    // After an activation, how long to wait for servers to register before fewer replicas are made than asked.
-    Nanos registration_grace = 10s;
   };
   AddChunk(Env& env, MetaStore& store, AnswerTable& answers, Namespace& names, SessionTable& sessions,
            ChunkTable& chunks, ServerTable& servers, LocationMap& locations, Orders& orders, LeaseGiver& giver,
@@ -63,6 +61,7 @@ class AddChunk {
   Result<Entry> Check(const proto::AddChunkRequest& request) const;
   std::vector<ServerId> Choose(const Entry& file, const std::vector<ServerId>& exclude, size_t count,
                                const std::vector<Created>& present) const;
+  // Soon after the start: for those still to register, before fewer replicas are made than asked.
   Task<> AwaitServers(proto::AddChunkRequest request, Entry file, Mono deadline);
   Task<Replicas> CreateReplicas(Attempt attempt, Entry file, std::vector<ServerId> exclude);
   Task<Result<Created>> CreateOne(Attempt attempt, Entry file, ServerId server);
@@ -75,7 +74,6 @@ class AddChunk {
   Error NotEnough(const Entry& file, const Replicas& replicas) const;
 
   Env& env_;
-  const Mono activated_;
   MetaStore& store_;
   AnswerTable& answers_;
   Namespace& names_;

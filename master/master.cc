@@ -53,12 +53,16 @@ AddChunk::Options AddChunkOptions(const MasterOptions& o) {
   return out;
 }
 
-FileService::Options FileOptions(const MasterOptions& o, ServerTable* servers) {
+FileService::Options FileOptions(const MasterOptions& o, Env* env, ServerTable* servers) {
   FileService::Options out;
   out.default_replication = o.default_replication;
   out.default_chunk_size = o.default_chunk_size;
   out.min_write_replicas = o.min_write_replicas;
-  out.live_servers = [servers] { return static_cast<uint32_t>(servers->live_count()); };
+  out.live_servers = [env, servers] {
+    // No false alarm soon after the start: what each new chunk gets tells.
+    const bool complete = env->Now() >= servers->complete_by();
+    return complete ? static_cast<uint32_t>(servers->live_count()) : FileService::kMaxReplication;
+  };
   return out;
 }
 
@@ -105,7 +109,7 @@ struct Master::Parts {
         view(env, store, servers, locations, leases),
         garbage(env, store, chunks, servers, locations, leases, orders, serving,
                 GarbageCollector::Options{o.gc_interval, o.gc_settle, o.dead_after}),
-        file_service(env, store, serving, answers, names, sessions, files, purge, trash, FileOptions(o, &servers)),
+        file_service(env, store, serving, answers, names, sessions, files, purge, trash, FileOptions(o, &env, &servers)),
         chunk_service(store, answers, names, sessions, chunks, view, add_chunk, granter, commit_seal),
         report(env, store, names, sessions, chunks, view, servers, serving, secret.cluster),
         server(env) {}

@@ -44,8 +44,10 @@ class ServerTable {
   struct Options {
     Nanos suspect_after;
     Nanos dead_after;
+    Nanos registration_grace = 10s;
   };
-  ServerTable(Env& env, Options options) : env_(env), options_(options), changed_(env) {}
+  ServerTable(Env& env, Options options)
+      : env_(env), options_(options), complete_by_(env.Now() + options.registration_grace), changed_(env) {}
 
   // Sets the server's row, with a new session number (never reused within this process).
   Server& Register(Server server);
@@ -62,6 +64,8 @@ class ServerTable {
   // Registered, and not dead, with that incarnation.
   bool IsUp(ServerId id, Incarnation incarnation) const;
   size_t live_count() const;
+  // Soon after the start servers that live have not registered yet; from then on they count as absent.
+  Mono complete_by() const { return complete_by_; }
   // Every server, as placement sees it.
   std::vector<PlacementCandidate> Candidates() const;
 
@@ -78,6 +82,7 @@ class ServerTable {
  private:
   Env& env_;
   const Options options_;
+  const Mono complete_by_;
   std::map<ServerId, Server> servers_;
   uint64_t last_session_ = 0;
   Signal changed_;
