@@ -42,7 +42,7 @@ _ALLOWED = {
     "rpc": _SEAM | {"obs", "proto", "rpc"},
     "identity": _SEAM | {"obs", "proto", "identity"},
     "daemon": _SEAM | {"obs", "posix", "daemon"},
-    "pch": set(),
+    "pch": _SEAM,
     "master": _ROLE | {"master"},
     "chunkserver": _ROLE | {"chunkserver"},
     "client_core": _ROLE | {"client_core"},
