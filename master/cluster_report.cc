@@ -35,6 +35,7 @@ Task<Result<proto::ClusterReportResponse>> ClusterReport::Make() {
   report.set_inode_count(names_.inode_count());
   report.set_open_files(sessions_.open_count());
   report.set_cluster(cluster_);
+  report.set_address(address_);
   report.mutable_epoch()->set_number(store_.epoch().number);
   report.mutable_epoch()->set_nonce(store_.epoch().nonce);
   report.set_software(PICKET_VERSION);

@@ -31,6 +31,8 @@ class ClusterReport {
         serving_(serving),
         cluster_(std::move(cluster)) {}
 
+  // The master's address, known when it listens.
+  void SetAddress(const Endpoint& advertised) { address_ = advertised.ToString(); }
   // Before server->Start.
   void Register(RpcServer* server);
   Task<Result<proto::ClusterReportResponse>> Make();
@@ -48,6 +50,7 @@ class ClusterReport {
   ServerTable& servers_;
   const Serving& serving_;
   const std::string cluster_;
+  std::string address_;
 };
 
 }  // namespace picket

@@ -28,6 +28,9 @@ void Bind(Config* config, Settings* s) {
                               "fsync is honest; nothing else may be in it.");
   config->Required();
   config->Address("listen", &o.listen, "Where clients and chunkservers connect.", kMasterPort);
+  config->Address("advertise", &o.advertise,
+                  "The address that reports name, when it is not the one listened on.\n"
+                  "Empty host or port 0: as listened on.");
   config->Size("cache", &o.cache_bytes, 1 << 20, uint64_t{1} << 40,
                "Memory for hot metadata. The master's memory does not grow with the number of files beyond it, "
                "except for the locations of chunks.");

@@ -181,12 +181,15 @@ Task<Status> Master::Start() {
   PICKET_CO_TRY(p.sessions.Load());
   RegisterHandlers();
   PICKET_CO_TRY(p.server.Start(options_.listen));
+  Endpoint advertised = options_.advertise.host.empty() ? options_.listen : options_.advertise;
+  if (advertised.port == 0 || options_.advertise.host.empty()) advertised.port = port();
+  p.report.SetAddress(advertised);
   env_.Spawn(p.answers.SweepLoop());
   env_.Spawn(p.reclaimer.Run());
   env_.Spawn(p.trash.ExpireLoop());
   env_.Spawn(p.garbage.Run());
   PICKET_LOG(env_, kInfo, "the master of cluster {} serves at {} in epoch {}", p.secret.cluster,
-             Endpoint(options_.listen.host, port()).ToString(), p.store.epoch().number);
+             advertised.ToString(), p.store.epoch().number);
   co_return Status();
 }
 

@@ -14,6 +14,7 @@ namespace picket {
 struct MasterOptions {
   std::string dir;                       // made by InitMaster
   Endpoint listen{"127.0.0.1", 7400};
+  Endpoint advertise;                    // where others reach it; empty host or port 0: as listened on
   uint64_t cache_bytes = 256 << 20;      // of metadata, in memory
 
   Nanos lease = 60s;                     // primary leases

@@ -77,7 +77,7 @@ ChunkInfo Public(const proto::ChunkLocation& from, std::string path) {
 
 ClusterInfo Public(const proto::ClusterReportResponse& from, std::string master) {
   ClusterInfo to;
-  to.master = std::move(master);
+  to.master = from.address().empty() ? std::move(master) : from.address();
   to.cluster_id = from.cluster();
   to.epoch = from.epoch().number();
   to.epoch_nonce = from.epoch().nonce();

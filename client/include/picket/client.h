@@ -145,7 +145,7 @@ struct ServerInfo {
   uint32_t epoch_mark = 0;
 };
 struct ClusterInfo {
-  std::string master;
+  std::string master;               // its address, as it advertises it
   std::string cluster_id;
   uint32_t epoch = 0;
   uint64_t epoch_nonce = 0;
