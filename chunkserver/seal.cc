@@ -69,7 +69,10 @@ Task<SealService::Answer> SealService::SealOwn(ReplicaPtr replica, FifoLock::Tic
                                                SealStep step) {
   auto file = replica->file;
   if (step == SealStep::kSeal || (request.sync() && file->dirty())) {
-    const bool sync = request.sync() && !PICKET_MUTANT(sync_seal);
+    // A seal that a power cut tears makes the whole replica corrupt: bytes that are promised already must
+    // not go with it.
+    const bool promised = file->slot().durable_length > 0;
+    const bool sync = (request.sync() || promised) && !PICKET_MUTANT(sync_seal);
     Status sealed = co_await file->Seal(Generation(request.token().generation()), sync);
     changes_.Changed(replica->chunk);
     if (!sealed) co_return Fail(BlameSelf(std::move(sealed).error(), self_.server));

@@ -73,6 +73,22 @@ TEST(Chain, SyncedBytesSurviveAPowerCutOfAllMembers) {
   }
 }
 
+TEST(Chain, ASealWithoutASyncDoesNotRiskSyncedBytes) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    Cluster c(2, seed);
+    c.Open({0, 1});
+    const std::string bytes = RandomBytes(seed, 150000);
+    ASSERT_TRUE(c.Write(0, 1, 0, std::string_view(bytes).substr(0, 100000), kFirst, true));
+    ASSERT_TRUE(c.Write(0, 2, 100000, std::string_view(bytes).substr(100000)));
+    ASSERT_TRUE(c.Seal(0, bytes.size(), kFirst, false));
+    for (size_t i = 0; i < 2; ++i) c.Restart(i, Node::Death::kPower);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(c.Describe(i).replica().state(), proto::SEALED) << "seed " << seed;
+      EXPECT_TRUE(c.DataOn(i) == bytes) << "seed " << seed;
+    }
+  }
+}
+
 TEST(Chain, AnEmptyPacketSyncsWhatCameBefore) {
   Cluster c(2);
   c.Open({0, 1});
