@@ -103,13 +103,13 @@ Task<Result<proto::WriteGrant>> AddChunk::Run(proto::AddChunkRequest request, Mo
   NoteReplicas(attempt, replicas.created);
   if (replicas.created.size() < std::min(options_.min_write_replicas, file->inode.replication())) {
     const Error error = NotEnough(*file, replicas);
-    co_await Discard(attempt, std::move(fresh), std::move(replicas.created));
+    co_await Discard(attempt, std::move(fresh), replicas.ordered);
     co_return Fail(error);
   }
   uint64_t revision = 0;
   auto staged = Stage(request, attempt, replicas.created, &revision);
   if (!staged) {
-    co_await Discard(attempt, std::move(fresh), std::move(replicas.created));
+    co_await Discard(attempt, std::move(fresh), replicas.ordered);
     co_return Fail(staged.error());
   }
   PICKET_CO_TRY(co_await store_.Durable(revision));
@@ -139,6 +139,7 @@ Task<AddChunk::Replicas> AddChunk::CreateReplicas(Attempt attempt, Entry file, s
     const size_t missing = file.inode.replication() - out.created.size();
     std::vector<ServerId> targets = Choose(file, out.tried, missing, out.created);
     if (targets.empty()) break;
+    out.ordered += targets.size();
     std::vector<Task<Result<Created>>> tasks;
     for (ServerId target : targets) {
       servers_.NoteCreation(target);
@@ -215,15 +216,16 @@ Result<proto::WriteGrant> AddChunk::Stage(const proto::AddChunkRequest& request,
   return grant;
 }
 
-Task<> AddChunk::Discard(Attempt attempt, record::Chunk record, std::vector<Created> created) {
-  if (created.empty()) co_return;
+Task<> AddChunk::Discard(Attempt attempt, record::Chunk record, size_t ordered) {
+  // An order without an answer may have been obeyed, or will be.
+  if (ordered == 0) co_return;
   Batch batch;
   chunks_.TurnToGarbage(&batch, attempt.writer.chunk, std::move(record));
   // On a failure they stay behind as orphans.
   auto committed = co_await store_.Commit(std::move(batch));
   if (!committed) {
-    PICKET_LOG(env_, kWarning, "chunk {}: {} replicas become orphans: {}", ToString(attempt.writer.chunk),
-               created.size(), committed.error().ToString());
+    PICKET_LOG(env_, kWarning, "chunk {}: up to {} replicas become orphans: {}", ToString(attempt.writer.chunk), ordered,
+               committed.error().ToString());
   }
 }
 

@@ -54,6 +54,7 @@ class AddChunk {
   struct Replicas {
     std::vector<Created> created;
     std::vector<ServerId> tried;
+    size_t ordered = 0;  // so many orders may have left
     std::string failures;  // for the message
   };
 
@@ -68,8 +69,8 @@ class AddChunk {
   // Stages the chunk and its answer.
   Result<proto::WriteGrant> Stage(const proto::AddChunkRequest& request, const Attempt& attempt,
                                   const std::vector<Created>& created, uint64_t* revision);
-  // What was created without getting into a file is garbage.
-  Task<> Discard(Attempt attempt, record::Chunk record, std::vector<Created> created);
+  // What was or may yet be created without getting into a file is garbage.
+  Task<> Discard(Attempt attempt, record::Chunk record, size_t ordered);
   void NoteReplicas(const Attempt& attempt, const std::vector<Created>& created);
   Error NotEnough(const Entry& file, const Replicas& replicas) const;
 

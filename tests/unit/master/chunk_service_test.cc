@@ -120,6 +120,20 @@ TEST_F(ChunkTest, FewerThanTheGoalGoesOnFewerThanTheMinimumDoesNot) {
   EXPECT_EQ(Report().garbage_chunks(), 0u);
 }
 
+TEST_F(ChunkTest, ReplicasWhoseCreationWasNotAnsweredAreGarbage) {
+  file = Create("/f");
+  for (size_t i = 0; i < 3; ++i) Rule(i, proto::CREATE_REPLICA, Act::kLoseAnswer);
+  auto refused = AddChunk(file);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kNotEnoughReplicas);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(disk(i).replicas.size(), 1u);
+  EXPECT_EQ(Report().garbage_chunks(), 1u);
+  world.RunFor(20s);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(disk(i).replicas.size(), 0u);
+  world.RunFor(80s);
+  EXPECT_EQ(Report().garbage_chunks(), 0u);
+}
+
 TEST_F(ChunkTest, NoServerIsNamed) {
   for (size_t i = 0; i < 3; ++i) server_node(i).Crash(sim::Node::Death::kProcess);
   world.RunFor(20s);
