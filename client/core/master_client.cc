@@ -27,6 +27,12 @@ bool Silence(Code code) {
   return code == Code::kUnavailable || code == Code::kDeadlineExceeded || code == Code::kConnectionLost;
 }
 
+// A master uses these codes too, for its disk or for chunkservers; it then says whom or what to do, which
+// the transport never does.
+bool SaidByMaster(const Error& error) {
+  return !Silence(error.code) || error.server != 0 || error.retry_after_ms != 0 || !error.next_step.empty();
+}
+
 Error NoMaster(const Endpoint& at, const Error& cause) {
   Error error(Code::kUnavailable, "no master answers at " + at.ToString() + ": " + cause.message);
   error.next_step =
@@ -83,7 +89,7 @@ Task<Result<std::string>> MasterClient::Send(proto::Method method, std::string b
     const Nanos asked = std::chrono::milliseconds(error.retry_after_ms);
     const Nanos delay = NextDelay(kBackoff, failures, env_.Random(), asked);
     if (env_.Now() + delay >= deadline) {
-      if (error.code == Code::kWaitingFor || error.code == Code::kSafeMode) co_return Fail(std::move(error));
+      if (SaidByMaster(error)) co_return Fail(std::move(error));
       co_return Fail(NoMaster(endpoint(), error));
     }
     co_await env_.Sleep(delay);

@@ -9,6 +9,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class MasterTest : public FakeCluster {
  protected:
@@ -88,6 +89,16 @@ TEST_F(MasterTest, RefusalsAreNotRepeated) {
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, Code::kAlreadyExists);
   EXPECT_EQ(Asked<proto::MkdirRequest>(master, proto::MKDIR).size(), 1u);
+}
+
+TEST_F(MasterTest, AMasterThatAnswersIsNotCalledSilent) {
+  Error cause(Code::kUnavailable, "whether the change is durable is unknown: the disk is full");
+  master.always[proto::MKDIR] = Twist::Refuse(std::move(cause).WithNextStep("restart the master when its disk is well"));
+  auto made = Run(files().Mkdir("/d", false, 0755));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, Code::kUnavailable);
+  EXPECT_THAT(made.error().message, AllOf(HasSubstr("disk is full"), Not(HasSubstr("no master answers"))));
+  EXPECT_EQ(made.error().next_step, "restart the master when its disk is well");
 }
 
 TEST_F(MasterTest, FirstUnackedFollowsTheAnswers) {
