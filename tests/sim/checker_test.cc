@@ -105,6 +105,15 @@ TEST_F(ProtocolCheckerTest, SerialBytes) {
   Tell(Kind::kMutationApplied, kB, v(1), 200, 2);
   EXPECT_EQ(Broken(), "serial-bytes");
 }
+TEST_F(ProtocolCheckerTest, SerialBytesOfARottenReplicaSayNothing) {
+  Written(100);
+  checker_.OnDamage(kA);
+  tails_[kA] = "one";
+  tails_[kB] = "two";
+  Tell(Kind::kMutationApplied, kA, v(1), 200, 2);
+  Tell(Kind::kMutationApplied, kB, v(1), 200, 2);
+  EXPECT_EQ(Broken(), "");
+}
 TEST_F(ProtocolCheckerTest, AckMembers) {
   Written(100);
   Tell(Kind::kMutationApplied, kA, v(1), 200, 2);

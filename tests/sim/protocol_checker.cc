@@ -71,6 +71,8 @@ void ProtocolChecker::OnApplied(const ProtocolEvent& e, Chunk* chunk) {
   replica.length = e.length;
   uint64_t& applied = replica.applied[e.version];
   applied = std::max(applied, e.length);
+  // What rot has changed since says nothing of the bytes that were applied.
+  if (replica.damaged) return;
   const uint32_t crc = Crc32c(cluster_.tail(e.server, e.chunk, e.length, kTail));
   auto [it, fresh] = chunk->serials.emplace(std::pair(e.version, e.value), Applied{e.length, crc, e.server});
   if (!fresh && (it->second.end != e.length || it->second.crc != crc)) {
