@@ -22,6 +22,7 @@ Config DrawConfig(const RunOptions& options, Rng rng) {
   config.loss = rng.Chance(0.5) ? 0.0 : 0.001;
   config.tail_chance = rng.Chance(0.3) ? 0.05 : 0.005;
   config.drift_ppb_max = 200'000;
+  config.payload_corruption = rng.Chance(0.25) ? 0.003 : 0.0;
   config.buggify_site = rng.Chance(0.5) ? 0.25 : 0.0;
   config.print = options.print;
   config.print_from = options.print_from;
