@@ -11,10 +11,12 @@ Task<> GarbageCollector::Run() {
   for (;;) {
     co_await env_.Sleep(options_.interval);
     leases_.Sweep();
-    if (auto ok = co_await Pass(); !ok) {
-      PICKET_LOG(env_, kWarning, "the garbage collector stops: {}", ok.error().ToString());
-      co_return;
-    }
+    auto ok = co_await Pass();
+    if (ok) continue;
+    const bool stops = store_.failed() || !serving_.Check();
+    PICKET_LOG(env_, kWarning, "the garbage collector {}: {}", stops ? "stops" : "tries again later",
+               ok.error().ToString());
+    if (stops) co_return;
   }
 }
 
@@ -57,6 +59,8 @@ Task<Status> GarbageCollector::Pass() {
         still[row.id] = first_seen_[row.id];
       }
     }
+    // Before any wait: a server that reports one of them meanwhile would be left with an orphan.
+    if (!gone.empty()) PICKET_CO_TRY(co_await Forget(std::move(gone)));
     for (const Victim& victim : due) {
       const ServerId at = victim.replica.server;
       while (in_flight_.size() >= kMaxInFlight || in_flight_at_[at] >= kMaxInFlightPerServer) {
@@ -70,7 +74,6 @@ Task<Status> GarbageCollector::Pass() {
       ++in_flight_at_[at];
       env_.Spawn(Delete(this, victim));
     }
-    if (!gone.empty()) PICKET_CO_TRY(co_await Forget(std::move(gone)));
     if (rows->size() < kStep) break;
     after = rows->back().id;
     co_await env_.Sleep(Nanos(0));
