@@ -272,7 +272,6 @@ Task<Status> ReplicaFile::Mark(Marking m, uint64_t length, uint32_t tail_crc) {
   PICKET_CO_TRY(co_await WriteSlot(open_->meta, std::move(next), true));
   if (cut) {
     length_ = length;
-    trim_data_ = true;
     table_synced_blocks_ = std::min(table_synced_blocks_, length / kBlockSize);
   }
   if (length % kBlockSize != 0) open_->table[length / kBlockSize] = tail_crc;
@@ -328,10 +327,8 @@ Task<Status> ReplicaFile::Seal(Generation generation, bool sync) {
   auto ticket = co_await slot_lock_.Lock();
   PICKET_CO_TRY(Usable());
   auto handles = open_;
-  if (trim_data_) {
-    PICKET_CO_TRY(co_await handles->data->Truncate(length_));
-    trim_data_ = false;
-  }
+  // Also when it has that length already: what Create reserved of a chunk not filled goes back.
+  PICKET_CO_TRY(co_await handles->data->Truncate(length_));
   const uint64_t blocks = BlocksIn(length_);
   if (length_ % kBlockSize != 0) PICKET_CO_TRY(co_await WriteTable(blocks - 1, 1));
   Slot next = slot_;
@@ -383,7 +380,7 @@ Task<Status> ReplicaFile::Entomb(int64_t wall_ns) {
 }
 
 Task<> ReplicaFile::MarkCorrupt(std::string why) {
-  PICKET_LOG(env_, kError, "chunk {}: the replica is corrupt: {}; it will be replaced from another server",
+  PICKET_LOG(env_, kError, "chunk {}: the replica is corrupt: {}; it is kept, but serves nothing any more",
              ToString(slot_.chunk), why);
   auto ticket = co_await slot_lock_.Lock();
   if (given_up_ || slot_.state == ReplicaState::kCorrupt) co_return;

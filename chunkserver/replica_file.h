@@ -158,7 +158,6 @@ class ReplicaFile {
   FifoLock slot_lock_;  // whoever writes a slot holds it; taken after the chunk's lock
   uint64_t table_synced_blocks_ = 0;
   bool slot_unsynced_ = true;  // the newest slot may be in the page cache only
-  bool trim_data_ = false;     // the data file may be longer than length_
   bool given_up_ = false;
 };
 

@@ -62,7 +62,6 @@ Task<Status> ReplicaFile::Recover() {
   }
   // VerifiedEnd ends at the target, at the durable length, or at a block boundary.
   length_ = *end;
-  trim_data_ = *size > length_;
   if (length_ % kBlockSize != 0) {
     open_->table[length_ / kBlockSize] = length_ == target.length ? target.tail_crc : slot_.tail_crc;
   }

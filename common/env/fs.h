@@ -29,7 +29,8 @@ class File {
   virtual Task<Status> WriteAt(uint64_t offset, Buffer data) = 0;
   // fdatasync: on return the bytes and the size written before the call survive a power cut.
   virtual Task<Status> Sync() = 0;
-  // Sets the size; growing makes a hole that reads as zeros.
+  // Sets the size; growing makes a hole that reads as zeros. Space reserved beyond is given back,
+  // also when the size stays.
   virtual Task<Status> Truncate(uint64_t size) = 0;
   // Reserves space without changing the size (FALLOC_FL_KEEP_SIZE). A hint where unsupported.
   virtual Task<Status> Reserve(uint64_t size) = 0;

@@ -45,6 +45,22 @@ TEST_F(PosixFsTest, FilesAreTheirOwnersOnly) {
   ::umask(before);
 }
 
+Task<> ReserveThenTruncate(Env* env, std::string dir) {
+  const auto file = co_await env->fs().Open(dir + "/f", OpenMode::kCreateNew);
+  EXPECT_TRUE(file);
+  if (!file) co_return;
+  EXPECT_TRUE(co_await (*file)->Reserve(8 << 20));
+  EXPECT_TRUE(co_await (*file)->WriteAt(0, Buffer::Copy("five\n")));
+  EXPECT_TRUE(co_await (*file)->Truncate(5));
+  struct stat st{};
+  EXPECT_EQ(::stat((dir + "/f").c_str(), &st), 0);
+  EXPECT_EQ(st.st_size, 5);
+  EXPECT_LT(st.st_blocks * 512, 1 << 20);
+}
+TEST_F(PosixFsTest, TruncateToTheSameSizeGivesReservedSpaceBack) {
+  RunTask(ReserveThenTruncate(&fixture_.env(0), fixture_.dir(0)));
+}
+
 TEST_F(PosixFsTest, ALockNamesItsHolder) {
   Fs& fs = fixture_.env(0).fs();
   const std::string path = fixture_.dir(0) + "/LOCK";

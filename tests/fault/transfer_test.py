@@ -50,6 +50,16 @@ class Transfer(ClusterTest):
                 status = self.cluster.ok("stat", remote, "--json").json["entries"][0]
                 self.assertEqual((status["length"], status["chunks"], status["open"]), (size, chunks, False))
 
+    def test_a_small_file_takes_little_disk(self):
+        local = self.make_file("small", 5)
+        self.cluster.ok("put", local, "/small")
+        chunk = self.cluster.chunks("/small")[0]
+        for replica in chunk["replicas"]:
+            server = self.cluster.data_dir(self.cluster.server_name(replica["server"]))
+            for end in ("data", "meta"):
+                taken = os.stat(f"{server}/replicas/{chunk['id']}.{end}").st_blocks * 512
+                self.assertLess(taken, MIB, f"{end} of a sealed replica of 5 bytes")
+
     def test_many_files_in_parallel(self):
         tree = f"{self.scratch}/tree"
         for directory in ("", "a", "a/b", "empty"):

@@ -103,6 +103,8 @@ void Inode::Truncate(uint64_t size) {
     dirty_.erase(dirty_.lower_bound(PagesOf(size)), dirty_.end());
     if (size % kPage != 0) dirty_[size / kPage] |= SectorBits(size % kPage, kPage);
     shrunk_to_ = std::min(shrunk_to_.value_or(size), size);
+  }
+  if (size <= size_) {
     reserved_pages_ = std::min(reserved_pages_, PagesOf(size));
     Recharge();
   }
