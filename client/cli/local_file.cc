@@ -203,7 +203,10 @@ Result<> MakeLocalDirectory(const std::string& path) {
   const int error = errno;
   struct stat st{};
   if (error == EEXIST && stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode)) return {};
-  return Failed(error, path);
+  auto failed = Failed(error, path);
+  // -f replaces files by files only.
+  if (error == EEXIST) failed.error().next_step = "a directory is to come here: move the file away";
+  return failed;
 }
 
 Result<> SetLocalAttributes(const std::string& path, uint32_t mode, int64_t mtime_ns) {

@@ -68,6 +68,9 @@ class Lister {
     if (options_.reverse) std::ranges::reverse(*entries);
   }
 
+  // A column is never empty: what splits lines at blanks counts on it.
+  std::string Who(const std::string& name) const { return name.empty() ? "-" : context_.out.Name(name); }
+
   // The columns of `hdfs dfs -ls`.
   void Print(const std::vector<FileStatus>& entries) {
     if (context_.options.json) {
@@ -81,8 +84,8 @@ class Lister {
     size_t group_width = 0;
     size_t size_width = 10;
     for (const FileStatus& entry : entries) {
-      owner_width = std::max(owner_width, entry.owner.size());
-      group_width = std::max(group_width, entry.group.size());
+      owner_width = std::max(owner_width, Who(entry.owner).size());
+      group_width = std::max(group_width, Who(entry.group).size());
       size_width = std::max(size_width, size_of(entry).size());
     }
     for (const FileStatus& entry : entries) {
@@ -93,8 +96,8 @@ class Lister {
       }
       const bool directory = entry.type == FileType::kDirectory;
       context_.out.Print("{}{} {:>3} {:<{}} {:<{}} {:>{}} {} {}\n", directory ? 'd' : '-', PermissionText(entry.mode),
-                         directory ? "-" : fmt::format("{}", entry.replication), context_.out.Name(entry.owner),
-                         owner_width, context_.out.Name(entry.group), group_width, size_of(entry), size_width,
+                         directory ? "-" : fmt::format("{}", entry.replication), Who(entry.owner), owner_width,
+                         Who(entry.group), group_width, size_of(entry), size_width,
                          LocalTime(entry.mtime_ns, "%Y-%m-%d %H:%M"), path);
     }
   }

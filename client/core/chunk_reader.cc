@@ -204,7 +204,9 @@ Error ChunkReader::Nobody(const Race& race) const {
     }
     if (corrupt) error.code = Code::kCorrupt;
   }
-  error.next_step = "see which servers are missing with: picket admin report";
+  error.next_step = error.code == Code::kCorrupt
+                        ? "put the file again from another copy; a server that is down may have a good replica"
+                        : "see which servers are missing with: picket admin report";
   return error;
 }
 

@@ -227,6 +227,7 @@ class DamagedReplicas(ClusterTest):
         self.same_content(local, "/file")
         result = self.cluster.run("get", "/single", f"{self.scratch}/never", code=EXIT_CORRUPT)
         self.assertIn("/single", result.err)
+        self.assertIn("put the file again", result.err)
         # Also after a start, which looks at what is there.
         self.cluster.ok("dev", "down")
         self.cluster.up()

@@ -187,6 +187,10 @@ class Copying(Cli):
         # Again: every file is refused, or with -f replaced.
         self.cluster.run("put", f"{self.local}/d", self.top, code=EXIT_PARTIAL)
         self.cluster.ok("put", "-f", f"{self.local}/d", self.top)
+        # A file in the way of a directory is not what -f replaces.
+        file = touch(f"{self.local}/file", b"mine")
+        in_the_way = self.cluster.run("get", "-f", f"{self.top}/d", file, code=EXIT_CONFLICT)
+        self.one_line(in_the_way, file, "move the file away")
 
     def test_special_files_and_links(self):
         d = f"{self.local}/d"
@@ -248,6 +252,8 @@ class Copying(Cli):
         moved = self.cluster.ok("rm", f"{self.top}/f").out
         trash = re.fullmatch(r"Moved: '(.*)' to trash at: (/\.Trash/.*)\n", moved)
         self.assertEqual(trash[1], f"{self.top}/f")
+        # The trash is nobody's, but no column is empty.
+        self.assertEqual(len(self.lines("ls", "-d", "/.Trash")[0].split()), 8)
         self.cluster.ok("mv", trash[2], f"{self.top}/back")
         self.assertEqual(self.cluster.ok("rm", "-skipTrash", f"{self.top}/g").out, f"Deleted {self.top}/g\n")
         self.cluster.run("rm", f"{self.top}/d", code=EXIT_FAILURE)
