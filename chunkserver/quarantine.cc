@@ -20,7 +20,18 @@ Task<Status> Quarantine::MoveData(Slot slot) {
   if (!moved && moved.error().code == Code::kNotFound) co_return Status();
   if (!moved) co_return moved;
   PICKET_CO_TRY(co_await env_.fs().SyncDir(dir_));
-  co_return co_await env_.fs().SyncDir(replicas_dir_);
+  PICKET_CO_TRY(co_await env_.fs().SyncDir(replicas_dir_));
+  co_await GiveBackReserved(Stem(slot) + ".data");
+  co_return Status();
+}
+
+Task<> Quarantine::GiveBackReserved(std::string path) {
+  auto file = co_await env_.fs().Open(path, OpenMode::kReadWrite);
+  if (!file) co_return;
+  auto size = co_await (*file)->Size();
+  if (!size) co_return;
+  auto freed = co_await (*file)->Truncate(*size);
+  if (!freed) PICKET_LOG(env_, kWarning, "{} keeps the space reserved for its chunk: {}", path, freed.error().message);
 }
 
 Task<Result<size_t>> Quarantine::Purge() {

@@ -28,6 +28,8 @@ class Quarantine {
   std::string Stem(const Slot& slot) const {
     return dir_ + "/" + ToString(slot.chunk) + "." + ToHex(slot.instance.value);
   }
+  // An unsealed replica has the whole chunk reserved; what was never written is freed. Only space is at stake.
+  Task<> GiveBackReserved(std::string path);
 
   Env& env_;
   const std::string replicas_dir_;

@@ -169,6 +169,16 @@ TEST_F(ReplicaStoreTest, DeletionLeavesATombstoneAndTheBytesInQuarantine) {
   EXPECT_EQ((*NewestSlot(saved->substr(0, 2 * kSlotSize)))->state, ReplicaState::kOpen);
 }
 
+TEST_F(ReplicaStoreTest, AnUnsealedReplicaInQuarantineGivesBackWhatItReserved) {
+  const auto free_bytes = [&] { return (*Run(node_.fs().Space("d")))->free_bytes; };
+  const uint64_t before = free_bytes();
+  ReplicaPtr replica = Create(1, "precious");
+  EXPECT_LT(free_bytes() + (1 << 20), before + (64 << 10));  // the whole chunk is reserved
+  ASSERT_TRUE(*Run(store_->Delete(replica)));
+  EXPECT_GT(free_bytes() + (256 << 10), before);
+  EXPECT_EQ(node_.disk().Contents("d/quarantine/0000000000000001.000000000000000a.data"), "precious");
+}
+
 TEST_F(ReplicaStoreTest, DeletionHappensWhollyOrNotWhereverPowerIsLost) {
   for (uint64_t at = 1; at < 40; ++at) {
     SCOPED_TRACE(at);
