@@ -18,13 +18,13 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/block.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
 
 namespace picket::cs {
 
 inline constexpr uint32_t kReplicaFormat = 1;
-inline constexpr uint64_t kBlockSize = 64 << 10;
 inline constexpr uint64_t kSlotSize = 4096;
 inline constexpr uint64_t kProgressOffset = 2 * kSlotSize;
 inline constexpr uint64_t kTableOffset = 3 * kSlotSize;
@@ -87,7 +87,6 @@ std::string EncodeProgress(const Progress& progress);
 std::optional<Progress> DecodeProgress(std::string_view bytes);
 inline constexpr size_t kProgressSize = 32;
 
-constexpr uint64_t BlocksIn(uint64_t length) { return (length + kBlockSize - 1) / kBlockSize; }
 constexpr uint64_t TableBytes(uint64_t chunk_size) {
   return (BlocksIn(chunk_size) * 4 + kSlotSize - 1) / kSlotSize * kSlotSize;
 }

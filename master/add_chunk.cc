@@ -209,6 +209,7 @@ Result<proto::WriteGrant> AddChunk::Stage(const proto::AddChunkRequest& request,
   Batch batch;
   chunks_.Put(&batch, attempt.writer.chunk, record);
   names_.PutInode(&batch, &*file);
+  sessions_.SetOpenChunk(&batch, file->id, attempt.writer.chunk);
   answers_.Remember(&batch, request.mutation(), proto::ADD_CHUNK, grant.SerializeAsString());
   auto staged = store_.Stage(std::move(batch));
   if (!staged) return Fail(staged.error());

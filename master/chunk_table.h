@@ -10,6 +10,7 @@
 // Runs on the master's executor.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,6 +27,12 @@ struct ChunkRow {
   ChunkId id;
   record::Chunk record;
 };
+
+// The file's end and its stored bytes as a seal at `length` leaves them. `before`: the open chunk's record.
+inline void NoteSealedLength(record::Inode* file, const record::Chunk& before, uint64_t length) {
+  file->set_stored_bytes(file->stored_bytes() - before.length() + length);
+  file->set_length(std::max(file->length(), before.index() * file->chunk_size() + length));
+}
 
 class ChunkTable {
  public:

@@ -34,6 +34,11 @@ Result<record::Chunk> CommitSeal::Check(const proto::CommitSealRequest& request)
                                            std::to_string(sealed.size()) + " servers are named as sealed, or others")
                     .WithNextStep("seal every member, or ask for a grant without the one that fails"));
   }
+  if (request.length() < record->length()) {
+    return Fail(Error(Code::kIntegrity, name + " was sealed at " + std::to_string(record->length()) +
+                                            " bytes before and cannot be sealed at " + std::to_string(request.length()))
+                    .WithNextStep("keep every replica and inspect them with 'picket chunk show'"));
+  }
   if (request.length() > record->chunk_size() || (request.length() == 0) != request.drop_empty()) {
     return Fail(Code::kInvalidArgument, name + " of " + std::to_string(record->chunk_size()) +
                                             " bytes cannot be sealed at " + std::to_string(request.length()) +
@@ -47,10 +52,10 @@ Result<proto::CommitSealResponse> CommitSeal::Change(const proto::CommitSealRequ
   const ChunkId chunk(request.chunk());
   auto file = names_.Get(InodeId(request.inode()));
   if (!file) return Fail(file.error());
-  if (record.index() + 1 != file->inode.chunk_count()) {
-    return Fail(Code::kConflict, "chunk " + ToString(chunk) + " is not the last of its file");
-  }
   if (request.drop_empty()) {
+    if (record.index() + 1 != file->inode.chunk_count()) {
+      return Fail(Code::kConflict, "chunk " + ToString(chunk) + " is not the last of its file: it cannot be dropped");
+    }
     chunks_.TurnToGarbage(batch, chunk, record);
     file->inode.set_chunk_count(record.index());
   } else {
@@ -60,8 +65,9 @@ Result<proto::CommitSealResponse> CommitSeal::Change(const proto::CommitSealRequ
     sealed.set_digest(request.digest());
     sealed.clear_members();
     chunks_.Put(batch, chunk, sealed);
-    file->inode.set_length(file->inode.length() + request.length());
+    NoteSealedLength(&file->inode, record, request.length());
   }
+  sessions_.SetOpenChunk(batch, file->id, ChunkId());
   proto::CommitSealResponse response;
   if (request.close()) {
     auto closed = files_.Close(batch, std::move(*file), request.mtime_ns());

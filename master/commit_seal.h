@@ -15,18 +15,20 @@
 #include "master/namespace.h"
 #include "master/open_files.h"
 #include "master/server_table.h"
+#include "master/session_table.h"
 #include "proto/client_master.pb.h"
 
 namespace picket {
 
 class CommitSeal {
  public:
-  CommitSeal(Env& env, MetaStore& store, AnswerTable& answers, Namespace& names, OpenFiles& files, ChunkTable& chunks,
-             Attempts& attempts, ServerTable& servers, LocationMap& locations, LeaseTable& leases)
+  CommitSeal(Env& env, MetaStore& store, AnswerTable& answers, Namespace& names, SessionTable& sessions,
+             OpenFiles& files, ChunkTable& chunks, Attempts& attempts, ServerTable& servers, LocationMap& locations, LeaseTable& leases)
       : env_(env),
         store_(store),
         answers_(answers),
         names_(names),
+        sessions_(sessions),
         files_(files),
         chunks_(chunks),
         attempts_(attempts),
@@ -48,6 +50,7 @@ class CommitSeal {
   MetaStore& store_;
   AnswerTable& answers_;
   Namespace& names_;
+  SessionTable& sessions_;
   OpenFiles& files_;
   ChunkTable& chunks_;
   Attempts& attempts_;

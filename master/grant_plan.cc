@@ -20,12 +20,12 @@ Prefix CommonPrefix(const std::vector<MemberAnswer>& members, const std::vector<
   const size_t shortest = *std::ranges::min_element(among, {}, [&](size_t i) { return members[i].length; });
   const MemberAnswer& low = members[shortest];
   for (uint64_t block = 0; block < low.block_crcs.size(); ++block) {
-    const uint64_t block_end = std::min((block + 1) * kBlockBytes, low.length);
+    const uint64_t block_end = std::min((block + 1) * kBlockSize, low.length);
     for (size_t i : among) {
       const MemberAnswer& other = members[i];
-      const bool same_extent = std::min((block + 1) * kBlockBytes, other.length) == block_end;
+      const bool same_extent = std::min((block + 1) * kBlockSize, other.length) == block_end;
       if (same_extent && other.block_crcs[block] != low.block_crcs[block] && !PICKET_MUTANT(reconcile_crcs)) {
-        return Prefix{shortest, block * kBlockBytes};
+        return Prefix{shortest, block * kBlockSize};
       }
     }
   }
@@ -79,7 +79,7 @@ GrantPlan PlanGrant(const GrantSituation& s) {
   }
   const MemberAnswer& source = s.members[plan.source];
   plan.block_crcs.assign(source.block_crcs.begin(),
-                         source.block_crcs.begin() + static_cast<ptrdiff_t>((plan.length + kBlockBytes - 1) / kBlockBytes));
+                         source.block_crcs.begin() + static_cast<ptrdiff_t>(BlocksIn(plan.length)));
 
   uint64_t acked = s.writer_acked;
   for (size_t i : plan.set) acked = std::max(acked, s.members[i].known_acked);

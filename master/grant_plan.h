@@ -13,11 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "common/base/block.h"
 #include "common/base/ids.h"
 
 namespace picket {
-
-inline constexpr uint64_t kBlockBytes = 64 << 10;  // the checksum unit
 
 // What is known of one member in an attempt.
 struct MemberAnswer {

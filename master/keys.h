@@ -20,11 +20,13 @@ inline constexpr std::string_view kActivations = "e";  // epoch → Activation
 inline constexpr std::string_view kFileChunks = "f";   // inode, index → chunk id (EncodeU64)
 inline constexpr std::string_view kGarbage = "g";      // chunk whose record has inode 0 → empty
 inline constexpr std::string_view kInodes = "i";       // inode → Inode
+inline constexpr std::string_view kTokenKeys = "k";    // key → TokenKey
 inline constexpr std::string_view kLog = "l";          // revision → LogEntry
 inline constexpr std::string_view kCounters = "n";     // name → EncodeU64
 inline constexpr std::string_view kPurge = "p";        // unlinked inode to take apart → empty
 inline constexpr std::string_view kSessions = "s";     // inode → Session
 inline constexpr std::string_view kTrash = "t";        // trashed_at_ns, inode → empty
+inline constexpr std::string_view kLockDelays = "w";   // inode → LockDelay
 
 namespace internal {
 inline std::string Key(std::string_view table, uint64_t a) {
@@ -52,6 +54,8 @@ inline std::string FileChunks(InodeId file) { return internal::Key(kFileChunks, 
 inline std::string Garbage(ChunkId id) { return internal::Key(kGarbage, id.value); }
 
 inline std::string Session(InodeId file) { return internal::Key(kSessions, file.value); }
+inline std::string TokenKey(uint64_t id) { return internal::Key(kTokenKeys, id); }
+inline std::string LockDelay(InodeId file) { return internal::Key(kLockDelays, file.value); }
 inline std::string Purge(InodeId id) { return internal::Key(kPurge, id.value); }
 inline std::string Trash(int64_t trashed_at_ns, InodeId id) {
   return internal::Key(kTrash, static_cast<uint64_t>(trashed_at_ns), id.value);

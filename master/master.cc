@@ -105,7 +105,7 @@ struct Master::Parts {
         granter(env, store, chunks, servers, locations, leases, orders, attempts, giver, GrantOptions(o)),
         add_chunk(env, store, answers, names, sessions, chunks, servers, locations, orders, giver, granter, serving,
                   AddChunkOptions(o)),
-        commit_seal(env, store, answers, names, files, chunks, attempts, servers, locations, leases),
+        commit_seal(env, store, answers, names, sessions, files, chunks, attempts, servers, locations, leases),
         view(env, store, servers, locations, leases),
         garbage(env, store, chunks, servers, locations, leases, orders, serving,
                 GarbageCollector::Options{o.gc_interval, o.gc_settle, o.dead_after}),

@@ -16,9 +16,9 @@ Error Exists(const Path& path, const Entry& present, const std::optional<Session
   }
   return Error(Code::kAlreadyExists,
                fmt::format("the file {} exists and is being written by client {} in session {}", path.Quoted(),
-                           ToString(session->holder), session->generation.ToString()))
+                           ToString(session->holder()), session->generation.ToString()))
       .WithTokens(0, session->generation.value)
-      .WithHolder(ToString(session->holder))
+      .WithHolder(ToString(session->holder()))
       .WithNextStep("choose another name, wait until it is closed, or overwrite it");
 }
 
@@ -44,7 +44,10 @@ Result<OpenFiles::Created> OpenFiles::Create(Batch* batch, const CreateSpec& spe
   // Nothing can fail from here on: the batch and what is in memory change together.
   Created created;
   created.entry = names_.NewInode(batch, kFileInode, spec.as);
-  created.session = sessions_.Open(batch, created.entry.id, spec.holder);
+  SessionTable::Spec session;
+  session.inode = created.entry.id;
+  session.holder = spec.holder;
+  created.session = sessions_.Open(batch, session);
   record::Inode& inode = created.entry.inode;
   inode.set_generation(created.session.generation.value);
   inode.set_replication(spec.replication);

@@ -114,7 +114,7 @@ Task<> Promises::AskSeat(Promises* self, std::shared_ptr<Round> round, size_t i)
 }
 
 void Promises::Take(Seat* seat, const Round& round, Incarnation asked, proto::AdvanceVersionResponse response) const {
-  const uint64_t blocks = (response.length() + kBlockBytes - 1) / kBlockBytes;
+  const uint64_t blocks = BlocksIn(response.length());
   if (response.version() != round.attempt.to.value || response.incarnation() != asked.value ||
       static_cast<uint64_t>(response.block_crcs_size()) != blocks) {
     seat->answer.state = State::kFailed;

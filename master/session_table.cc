@@ -17,6 +17,48 @@ Nanos Millis(uint32_t ms) { return std::chrono::milliseconds(ms); }
 
 constexpr size_t kLoadPage = 1000;
 
+uint32_t InMillis(Nanos n) { return static_cast<uint32_t>(n / 1ms); }
+
+SessionTable::Session FromRecord(InodeId inode, const record::Session& r, Mono now) {
+  SessionTable::Session s;
+  s.inode = inode;
+  s.generation = Generation(r.generation());
+  s.mode = r.mode() == 0 ? proto::EXCLUSIVE : static_cast<proto::SessionMode>(r.mode());
+  s.holders.push_back({ClientId(r.holder()), r.writer_id(), now});
+  for (const record::Holder& other : r.others()) s.holders.push_back({ClientId(other.client()), other.writer_id(), now});
+  s.soft_limit = Millis(r.soft_limit_ms());
+  s.hard_limit = Millis(r.hard_limit_ms());
+  s.lock = r.lock();
+  s.lock_delay = Millis(r.lock_delay_ms());
+  s.open_chunk = ChunkId(r.open_chunk());
+  s.recovering = r.recovering();
+  s.stalled_holder = ClientId(r.stalled_holder());
+  s.reason = r.reason();
+  return s;
+}
+
+record::Session ToRecord(const SessionTable::Session& s) {
+  record::Session r;
+  r.set_generation(s.generation.value);
+  r.set_mode(s.mode);
+  r.set_holder(s.holder().value);
+  r.set_writer_id(s.holders[0].writer_id);
+  for (size_t i = 1; i < s.holders.size(); ++i) {
+    record::Holder* other = r.add_others();
+    other->set_client(s.holders[i].client.value);
+    other->set_writer_id(s.holders[i].writer_id);
+  }
+  r.set_soft_limit_ms(InMillis(s.soft_limit));
+  r.set_hard_limit_ms(InMillis(s.hard_limit));
+  r.set_lock(s.lock);
+  r.set_lock_delay_ms(InMillis(s.lock_delay));
+  r.set_open_chunk(s.open_chunk.value);
+  r.set_recovering(s.recovering);
+  r.set_stalled_holder(s.stalled_holder.value);
+  r.set_reason(s.reason);
+  return r;
+}
+
 }  // namespace
 
 SessionTable::SessionTable(Env& env, MetaStore& store, Options options)
@@ -28,6 +70,7 @@ SessionTable::SessionTable(Env& env, MetaStore& store, Options options)
 
 Status SessionTable::Load() {
   sessions_.clear();
+  delays_.clear();
   const Mono now = env_.Now();
   std::string after;
   for (;;) {
@@ -39,12 +82,36 @@ Status SessionTable::Load() {
       if (!r.ParseFromString(row.value)) {
         return Fail(Code::kCorrupt, "the write session of inode " + ToString(inode) + " does not parse");
       }
-      sessions_[inode] = Session{inode, Generation(r.generation()), ClientId(r.holder()), Millis(r.soft_limit_ms()),
-                                 Millis(r.hard_limit_ms()), now};
+      sessions_[inode] = FromRecord(inode, r, now);
+    }
+    if (rows->size() < kLoadPage) break;
+    after = rows->back().key;
+  }
+  after.clear();
+  for (;;) {
+    auto rows = store_.Scan(keys::kLockDelays, after, kLoadPage);
+    if (!rows) return Fail(rows.error());
+    for (const MetaRow& row : *rows) {
+      record::LockDelay r;
+      const InodeId inode(keys::LastNumber(row.key));
+      if (!r.ParseFromString(row.value)) {
+        return Fail(Code::kCorrupt, "the lock-delay of inode " + ToString(inode) + " does not parse");
+      }
+      delays_[inode] = Delay{Millis(r.delay_ms()), now};
     }
     if (rows->size() < kLoadPage) return {};
     after = rows->back().key;
   }
+}
+
+Mono SessionTable::Session::renewed() const {
+  Mono newest;
+  for (const Holder& holder : holders) newest = std::max(newest, holder.renewed);
+  return newest;
+}
+
+bool SessionTable::Session::Holds(ClientId client) const {
+  return std::ranges::find(holders, client, &Holder::client) != holders.end();
 }
 
 std::optional<SessionTable::Session> SessionTable::Find(InodeId inode) const {
@@ -53,29 +120,110 @@ std::optional<SessionTable::Session> SessionTable::Find(InodeId inode) const {
   return it->second;
 }
 
-SessionTable::Session SessionTable::Open(Batch* batch, InodeId inode, ClientId holder) {
-  PICKET_CHECK(!sessions_.contains(inode));
+std::vector<SessionTable::Session> SessionTable::List(InodeId after, size_t limit) const {
+  std::vector<Session> out;
+  for (auto it = sessions_.upper_bound(after); it != sessions_.end() && out.size() < limit; ++it) out.push_back(it->second);
+  return out;
+}
+
+Generation SessionTable::NewGeneration(InodeId inode) {
   PICKET_CHECK(last_generation_ < std::numeric_limits<uint32_t>::max());  // the next start has a new epoch
   const Generation generation(store_.epoch().number, ++last_generation_);
-  record::Session r;
-  r.set_generation(generation.value);
-  r.set_holder(holder.value);
-  r.set_soft_limit_ms(options_.soft_limit_ms);
-  r.set_hard_limit_ms(options_.hard_limit_ms);
-  batch->Put(keys::Session(inode), r);
-  const Session session{inode, generation, holder, Millis(options_.soft_limit_ms), Millis(options_.hard_limit_ms),
-                        env_.Now()};
-  sessions_[inode] = session;
   ProtocolEvent event;
   event.kind = ProtocolEvent::Kind::kGenerationMinted;
   event.generation = generation;
   event.value = inode.value;
   env_.Trace(event);
+  return generation;
+}
+
+void SessionTable::Put(Batch* batch, const Session& session) {
+  batch->Put(keys::Session(session.inode), ToRecord(session));
+  sessions_[session.inode] = session;
+}
+
+SessionTable::Session SessionTable::Open(Batch* batch, const Spec& spec) {
+  PICKET_CHECK(!sessions_.contains(spec.inode));
+  const auto or_default = [](uint32_t given, uint32_t otherwise) { return Millis(given != 0 ? given : otherwise); };
+  Session session;
+  session.inode = spec.inode;
+  session.generation = NewGeneration(spec.inode);
+  session.mode = spec.mode;
+  session.holders.push_back(Holder{spec.holder, spec.writer_id, env_.Now()});
+  session.soft_limit = or_default(spec.limits.soft_ms(), options_.soft_limit_ms);
+  session.hard_limit = or_default(spec.limits.hard_ms(), options_.hard_limit_ms);
+  session.lock = spec.lock;
+  session.lock_delay = or_default(spec.lock_delay_ms, options_.lock_delay_ms);
+  if (delays_.erase(spec.inode) > 0) batch->Remove(keys::LockDelay(spec.inode));
+  Put(batch, session);
   return session;
 }
 
-void SessionTable::Drop(Batch* batch, InodeId inode) {
-  if (sessions_.erase(inode) > 0) batch->Remove(keys::Session(inode));
+SessionTable::Session SessionTable::Join(Batch* batch, const Spec& spec) {
+  auto it = sessions_.find(spec.inode);
+  PICKET_CHECK(it != sessions_.end() && it->second.shared() && it->second.mode == spec.mode && !it->second.recovering);
+  Session session = it->second;
+  std::erase_if(session.holders, [&](const Holder& h) {
+    return h.client == spec.holder || (!spec.writer_id.empty() && h.writer_id == spec.writer_id);
+  });
+  session.holders.push_back(Holder{spec.holder, spec.writer_id, env_.Now()});
+  Put(batch, session);
+  return session;
+}
+
+bool SessionTable::Leave(Batch* batch, InodeId inode, ClientId holder) {
+  auto it = sessions_.find(inode);
+  if (it == sessions_.end() || !it->second.Holds(holder)) return false;
+  if (it->second.holders.size() == 1) {
+    Drop(batch, inode);
+    return true;
+  }
+  Session session = it->second;
+  std::erase_if(session.holders, [&](const Holder& h) { return h.client == holder; });
+  Put(batch, session);
+  return true;
+}
+
+SessionTable::Session SessionTable::BeginRecovery(Batch* batch, InodeId inode, std::string reason) {
+  auto it = sessions_.find(inode);
+  PICKET_CHECK(it != sessions_.end());
+  Session session = it->second;
+  session.generation = NewGeneration(inode);
+  if (!session.recovering) session.stalled_holder = session.holder();
+  session.recovering = true;
+  session.reason = std::move(reason);
+  session.holders.assign(1, Holder{kRecoveryHolder, "", env_.Now()});
+  Put(batch, session);
+  return session;
+}
+
+void SessionTable::SetOpenChunk(Batch* batch, InodeId inode, ChunkId chunk) {
+  auto it = sessions_.find(inode);
+  PICKET_CHECK(it != sessions_.end());
+  if (it->second.open_chunk == chunk) return;
+  Session session = it->second;
+  session.open_chunk = chunk;
+  Put(batch, session);
+}
+
+void SessionTable::Drop(Batch* batch, InodeId inode, bool delayed) {
+  auto it = sessions_.find(inode);
+  if (it == sessions_.end()) return;
+  if (delayed && it->second.lock && it->second.lock_delay > Nanos(0)) {
+    record::LockDelay r;
+    r.set_delay_ms(static_cast<uint32_t>(it->second.lock_delay / 1ms));
+    r.set_generation(it->second.generation.value);
+    batch->Put(keys::LockDelay(inode), r);
+    delays_[inode] = Delay{it->second.lock_delay, env_.Now()};
+  }
+  sessions_.erase(it);
+  batch->Remove(keys::Session(inode));
+}
+
+Nanos SessionTable::LockDelayLeft(InodeId inode) const {
+  auto it = delays_.find(inode);
+  if (it == delays_.end()) return Nanos(0);
+  return std::max(Nanos(0), it->second.delay - (env_.Now() - it->second.begun));
 }
 
 Status SessionTable::CheckWriter(InodeId inode, Generation generation, ClientId holder) const {
@@ -87,7 +235,7 @@ Status SessionTable::CheckWriter(InodeId inode, Generation generation, ClientId 
                     .WithNextStep("the file was deleted or abandoned: stop writing"));
   }
   auto it = sessions_.find(inode);
-  const std::string owner = it == sessions_.end() ? std::string() : ToString(it->second.holder);
+  const std::string owner = it == sessions_.end() ? std::string() : ToString(it->second.holder());
   const Generation mark((*row)->generation());
   if (generation < mark && !PICKET_MUTANT(fence_generation_master)) {
     return Fail(Error(Code::kStaleGeneration,
@@ -113,7 +261,7 @@ Status SessionTable::CheckWriter(InodeId inode, Generation generation, ClientId 
                                   generation.ToString(), it->second.generation.ToString()),
                       "open the file again to write");
   }
-  if (holder != it->second.holder && !PICKET_MUTANT(session_holder)) {
+  if (!it->second.Holds(holder) && !PICKET_MUTANT(session_holder)) {
     return not_holder(fmt::format("the write session {} of file {} belongs to client {}, not to client {}",
                                   generation.ToString(), ToString(inode), owner, ToString(holder)),
                       "only its holder writes, closes or abandons the file");
@@ -123,8 +271,10 @@ Status SessionTable::CheckWriter(InodeId inode, Generation generation, ClientId 
 
 bool SessionTable::Renew(InodeId inode, Generation generation, ClientId holder) {
   auto it = sessions_.find(inode);
-  if (it == sessions_.end() || it->second.generation != generation || it->second.holder != holder) return false;
-  it->second.renewed = env_.Now();
+  if (it == sessions_.end() || it->second.generation != generation) return false;
+  auto holding = std::ranges::find(it->second.holders, holder, &Holder::client);
+  if (holding == it->second.holders.end()) return false;
+  holding->renewed = env_.Now();
   return true;
 }
 
@@ -133,10 +283,10 @@ std::vector<SessionTable::Session> SessionTable::Expired(Limit which, size_t lim
   std::vector<Session> expired;
   for (const auto& [inode, session] : sessions_) {
     const Nanos allowed = which == Limit::kSoft ? session.soft_limit : session.hard_limit;
-    if (now - session.renewed >= allowed) expired.push_back(session);
+    if (now - session.renewed() >= allowed) expired.push_back(session);
   }
   std::ranges::sort(expired, [](const Session& a, const Session& b) {
-    return std::pair(a.renewed, a.inode) < std::pair(b.renewed, b.inode);
+    return std::pair(a.renewed(), a.inode) < std::pair(b.renewed(), b.inode);
   });
   if (expired.size() > limit) expired.resize(limit);
   return expired;

@@ -42,7 +42,9 @@ ErrorKind KindOf(Code code) {
     case Code::kLeaseConflict: return ErrorKind::kLeaseHeld;
     case Code::kOk:
     case Code::kInternal:
-    case Code::kDedupWindowExceeded: break;
+    case Code::kDedupWindowExceeded:
+    case Code::kChunkFull: break;
+    case Code::kLockDelayed: return client::ErrorKind::kLeaseHeld;
   }
   return ErrorKind::kInternal;
 }

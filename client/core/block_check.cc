@@ -9,7 +9,7 @@ namespace picket {
 
 Result<Buffer> VerifiedBytes(const proto::ReadResponse& answer, const Buffer& payload, uint64_t offset,
                              uint64_t size) {
-  const uint64_t blocks = (payload.size() + kBlockSize - 1) / kBlockSize;
+  const uint64_t blocks = BlocksIn(payload.size());
   if (answer.offset() % kBlockSize != 0 || static_cast<uint64_t>(answer.block_crcs_size()) != blocks) {
     return Fail(Code::kCorrupt, "an answer of " + std::to_string(payload.size()) + " bytes at " +
                                     std::to_string(answer.offset()) + " with " +

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/base/block.h"
 #include "common/base/error.h"
 #include "common/env/buffer.h"
 
 namespace picket {
 
-inline constexpr uint64_t kBlockSize = 64 << 10;
 inline constexpr uint64_t kMaxPacketSize = 1 << 20;
 
 struct Packet {

@@ -43,6 +43,8 @@ std::string_view CodeName(Code code) {
     case Code::kWaitingFor: return "WAITING_FOR";
     case Code::kShort: return "SHORT";
     case Code::kDedupWindowExceeded: return "DEDUP_WINDOW_EXCEEDED";
+    case Code::kChunkFull: return "CHUNK_FULL";
+    case Code::kLockDelayed: return "LOCK_DELAYED";
     case Code::kWrongCluster: return "WRONG_CLUSTER";
     case Code::kHistoryLost: return "HISTORY_LOST";
     case Code::kAheadOfMaster: return "AHEAD_OF_MASTER";

@@ -54,6 +54,8 @@ enum class Code : uint16_t {
   kWaitingFor = 64,         // F20
   kShort = 65,              // replica shorter than the order says
   kDedupWindowExceeded = 66,
+  kChunkFull = 67,          // a record does not fit any more: go on in the next chunk
+  kLockDelayed = 68,        // a lock was not released; retry after the lock-delay
   kWrongCluster = 70,
   kHistoryLost = 71,        // F12
   kAheadOfMaster = 72,      // D14

@@ -42,6 +42,10 @@ struct ProtocolEvent {
     kMutationRefused,    // chunkserver: value = Code
     kAcknowledged,       // client library: length bytes of the chunk are acknowledged
     kChunkSealed,        // master: committed seal; length, value = digest
+    kOverwriteApplied,   // chunkserver: value = serial, length = the end of the replaced bytes
+    kChunkTruncated,     // master: acknowledged bytes are taken away on purpose; length = what is left
+    kRecoveryBegun,      // master: a fresh generation fences the writer; value = inode
+    kRecordAcknowledged, // client library: length = offset of the frame in the chunk, value = sequence
   };
   Kind kind;
   ServerId server;

@@ -366,8 +366,8 @@ void Cluster::CheckDisks() {
     std::string bytes = ReplicaBytes(ids_[i], s.chunk).value_or("");
     bytes.resize(std::min<size_t>(bytes.size(), s.length));
     std::vector<uint32_t> table;
-    for (size_t at = 0; at < bytes.size(); at += cs::kBlockSize) {
-      table.push_back(Crc32c(std::string_view(bytes).substr(at, cs::kBlockSize)));
+    for (size_t at = 0; at < bytes.size(); at += kBlockSize) {
+      table.push_back(Crc32c(std::string_view(bytes).substr(at, kBlockSize)));
     }
     const uint32_t digest = Crc32c(table.data(), table.size() * sizeof(uint32_t));
     const std::string what = fmt::format("sealed replica of chunk {} on {} (version {}, {} bytes)", ToString(s.chunk),

@@ -209,6 +209,10 @@ std::string_view KindName(ProtocolEvent::Kind kind) {
     case Kind::kMutationRefused: return "mutation refused";
     case Kind::kAcknowledged: return "acknowledged";
     case Kind::kChunkSealed: return "chunk sealed";
+    case Kind::kOverwriteApplied: return "overwrite applied";
+    case Kind::kChunkTruncated: return "chunk truncated";
+    case Kind::kRecoveryBegun: return "recovery begun";
+    case Kind::kRecordAcknowledged: return "record acknowledged";
   }
   return "?";
 }

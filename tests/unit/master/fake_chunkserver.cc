@@ -8,8 +8,8 @@ namespace picket::test {
 
 std::vector<uint32_t> BlockCrcs(const std::string& bytes) {
   std::vector<uint32_t> crcs;
-  for (size_t at = 0; at < bytes.size(); at += kBlockBytes) {
-    crcs.push_back(Crc32c(std::string_view(bytes).substr(at, kBlockBytes)));
+  for (size_t at = 0; at < bytes.size(); at += kBlockSize) {
+    crcs.push_back(Crc32c(std::string_view(bytes).substr(at, kBlockSize)));
   }
   return crcs;
 }

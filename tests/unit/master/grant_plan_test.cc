@@ -20,7 +20,7 @@ MemberAnswer Answer(uint64_t server, uint64_t length, std::vector<uint32_t> bloc
   m.clean = clean;
   m.length = length;
   for (size_t i = 0; i < blocks.size(); ++i) {
-    const uint64_t extent = std::min((i + 1) * kBlockBytes, length) - i * kBlockBytes;
+    const uint64_t extent = std::min((i + 1) * kBlockSize, length) - i * kBlockSize;
     m.block_crcs.push_back(blocks[i] * 1'000'003 + static_cast<uint32_t>(extent));
   }
   m.known_acked = known_acked;
@@ -40,7 +40,7 @@ GrantSituation Of(std::vector<MemberAnswer> members) {
   return s;
 }
 
-constexpr uint64_t K = kBlockBytes;
+constexpr uint64_t K = kBlockSize;
 
 TEST(GrantPlan, EqualCleanAnswersCommit) {
   const GrantPlan plan = PlanGrant(Of({Answer(1, K + 5, {1, 2}), Answer(2, K + 5, {1, 2}), Answer(3, K + 5, {1, 2})}));

@@ -170,12 +170,12 @@ TEST_F(GrantTest, F4WithoutACleanReplicaTheMissingMemberIsWaitedFor) {
 
 TEST_F(GrantTest, F5F6AppliedBytesCountWhateverIsKnownToBeAcknowledged) {
   Open();
-  Write(grant, std::string(3 * kBlockBytes, 'x'));
+  Write(grant, std::string(3 * kBlockSize, 'x'));
   for (uint64_t server : ServersOf(grant)) At(server).known_acked = 0;
   At(primary()).bytes += "unacknowledged";
-  auto again = Grant(file, grant, {}, 3 * kBlockBytes);
+  auto again = Grant(file, grant, {}, 3 * kBlockSize);
   ASSERT_TRUE(again) << again.error().ToString();
-  EXPECT_EQ(again->length(), 3 * kBlockBytes);
+  EXPECT_EQ(again->length(), 3 * kBlockSize);
 }
 
 TEST_F(GrantTest, AcknowledgedBytesMissingStopTheChunkLoudly) {
