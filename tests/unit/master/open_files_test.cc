@@ -277,7 +277,7 @@ TEST_F(OpenFilesTest, RenewAndExpiry) {
   Restart();
   EXPECT_TRUE(half().sessions.Expired(Limit::kSoft, 10).empty());
   EXPECT_EQ(half().sessions.open_count(), 2u);
-  EXPECT_EQ(half().sessions.Find(InodeId(a->status().inode()))->holder, ClientId(kClient));
+  EXPECT_EQ(half().sessions.Find(InodeId(a->status().inode()))->holder(), ClientId(kClient));
   ASSERT_TRUE(Close(*a));
   EXPECT_EQ(renew(kClient)->lost_inodes_size(), 1);
 }
