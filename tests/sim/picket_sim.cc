@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "tests/sim/isolated.h"
+#include "tests/sim/ledger.h"
 #include "tests/sim/run.h"
 
 namespace picket::sim {
@@ -20,6 +22,8 @@ struct Arguments {
   std::string workload;
   bool twice = false;
   std::string derive_from;
+  std::string ledger;
+  std::string commit;
   uint64_t replay = 0;
   std::string script;
   std::string skip;
@@ -71,7 +75,12 @@ void PrintViolation(const Outcome& o, const Arguments& args) {
   std::fflush(stdout);
 }
 
-int RunSeeds(const Arguments& args, uint64_t first, uint64_t last) {
+struct SeedsResult {
+  uint64_t violations = 0;
+  double virtual_seconds = 0;
+};
+
+SeedsResult RunSeeds(const Arguments& args, uint64_t first, uint64_t last) {
   RunOptions common;
   common.seconds = args.seconds;
   common.workload = args.workload;
@@ -118,7 +127,29 @@ int RunSeeds(const Arguments& args, uint64_t first, uint64_t last) {
               static_cast<unsigned long long>(first), static_cast<unsigned long long>(last),
               outcomes[0].size() + outcomes[1].size(), static_cast<unsigned long long>(violations), virtual_seconds,
               static_cast<unsigned long long>(hash));
-  return violations == 0 ? 0 : 1;
+  std::fflush(stdout);
+  return {violations, virtual_seconds};
+}
+
+// Runs what the ledger does not have yet of these seeds, and says what it has then.
+int RunCampaign(const Arguments& args, uint64_t first, uint64_t last) {
+  constexpr uint64_t kStretch = 50;
+  const LedgerKey key{args.commit, args.workload, args.seconds};
+  for (const SeedRange& range : SeedsLeft(ReadLedger(args.ledger, key), {first, last}, kStretch)) {
+    const auto begun = std::chrono::steady_clock::now();
+    const SeedsResult result = RunSeeds(args, range.first, range.second);
+    LedgerEntry entry{key, range.first, range.second, result.violations, result.virtual_seconds, 0};
+    entry.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    if (!AppendToLedger(args.ledger, entry)) {
+      std::fprintf(stderr, "%s cannot be written\n", args.ledger.c_str());
+      return 2;
+    }
+  }
+  const LedgerSum sum = Sum(ReadLedger(args.ledger, key));
+  std::printf("ledger commit=%s seeds=%llu violations=%llu virtual=%.0fs wall=%.0fs\n", args.commit.c_str(),
+              static_cast<unsigned long long>(sum.seeds), static_cast<unsigned long long>(sum.violations),
+              sum.virtual_seconds, sum.wall_seconds);
+  return sum.violations == 0 ? 0 : 1;
 }
 
 // A script: a line "run SEED WORKLOAD SECONDS", then faults.
@@ -230,6 +261,9 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember(WorkloadNames()));
   app.add_flag("--twice", args.twice, "run every seed in two processes and compare their hashes");
   app.add_option("--derive", args.derive_from, "add a number derived from this text (a commit) to the seeds");
+  auto* commit = app.add_option("--commit", args.commit, "what the ledger's lines are of: git rev-parse HEAD");
+  app.add_option("--ledger", args.ledger, "with --seeds: run those that this file does not have, and note them in it")
+      ->needs(commit);
   auto* replay = app.add_option("--replay", args.replay, "run this seed here");
   app.add_option("--script", args.script, "run this file of faults here")->check(CLI::ExistingFile);
   app.add_option("--skip-faults", args.skip, "with --replay: leave these out, as in 0,3..7");
@@ -272,7 +306,8 @@ int Main(int argc, char** argv) {
     ServeRange(common, first, last);
     return 0;
   }
-  return RunSeeds(args, first, last);
+  if (!args.ledger.empty()) return RunCampaign(args, first, last);
+  return RunSeeds(args, first, last).violations == 0 ? 0 : 1;
 }
 
 }  // namespace
