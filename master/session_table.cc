@@ -34,6 +34,7 @@ SessionTable::Session FromRecord(InodeId inode, const record::Session& r, Mono n
   s.recovering = r.recovering();
   s.stalled_holder = ClientId(r.stalled_holder());
   s.reason = r.reason();
+  s.created = r.created();
   return s;
 }
 
@@ -56,6 +57,7 @@ record::Session ToRecord(const SessionTable::Session& s) {
   r.set_recovering(s.recovering);
   r.set_stalled_holder(s.stalled_holder.value);
   r.set_reason(s.reason);
+  r.set_created(s.created);
   return r;
 }
 
@@ -70,6 +72,7 @@ SessionTable::SessionTable(Env& env, MetaStore& store, Options options)
 
 Status SessionTable::Load() {
   sessions_.clear();
+  of_writer_.clear();
   delays_.clear();
   const Mono now = env_.Now();
   std::string after;
@@ -82,7 +85,7 @@ Status SessionTable::Load() {
       if (!r.ParseFromString(row.value)) {
         return Fail(Code::kCorrupt, "the write session of inode " + ToString(inode) + " does not parse");
       }
-      sessions_[inode] = FromRecord(inode, r, now);
+      Keep(FromRecord(inode, r, now));
     }
     if (rows->size() < kLoadPage) break;
     after = rows->back().key;
@@ -97,7 +100,7 @@ Status SessionTable::Load() {
       if (!r.ParseFromString(row.value)) {
         return Fail(Code::kCorrupt, "the lock-delay of inode " + ToString(inode) + " does not parse");
       }
-      delays_[inode] = Delay{Millis(r.delay_ms()), now};
+      delays_[inode] = Delayed{Millis(r.delay_ms()), now};
     }
     if (rows->size() < kLoadPage) return {};
     after = rows->back().key;
@@ -112,6 +115,11 @@ Mono SessionTable::Session::renewed() const {
 
 bool SessionTable::Session::Holds(ClientId client) const {
   return std::ranges::find(holders, client, &Holder::client) != holders.end();
+}
+
+bool SessionTable::Session::IsOf(std::string_view writer_id) const {
+  return !writer_id.empty() && !holders.empty() &&
+         std::ranges::all_of(holders, [&](const Holder& h) { return h.writer_id == writer_id; });
 }
 
 std::optional<SessionTable::Session> SessionTable::Find(InodeId inode) const {
@@ -139,22 +147,63 @@ Generation SessionTable::NewGeneration(InodeId inode) {
 
 void SessionTable::Put(Batch* batch, const Session& session) {
   batch->Put(keys::Session(session.inode), ToRecord(session));
+  Keep(session);
+}
+
+void SessionTable::Keep(const Session& session) {
+  Erase(session.inode);
+  if (session.IsOf(session.holders[0].writer_id)) of_writer_[session.holders[0].writer_id].insert(session.inode);
   sessions_[session.inode] = session;
+}
+
+void SessionTable::Erase(InodeId inode) {
+  auto it = sessions_.find(inode);
+  if (it == sessions_.end()) return;
+  if (auto of = of_writer_.find(it->second.holders[0].writer_id); of != of_writer_.end()) {
+    of->second.erase(inode);
+    if (of->second.empty()) of_writer_.erase(of);
+  }
+  sessions_.erase(it);
+}
+
+std::vector<SessionTable::Session> SessionTable::OfWriter(std::string_view writer_id) const {
+  std::vector<Session> out;
+  auto of = of_writer_.find(writer_id);
+  if (of == of_writer_.end()) return out;
+  for (InodeId inode : of->second) out.push_back(sessions_.at(inode));
+  return out;
+}
+
+Result<proto::SessionLimits> SessionTable::LimitsOf(const proto::SessionLimits& asked) const {
+  proto::SessionLimits limits = asked;
+  if (asked.soft_ms() == 0) {
+    limits.set_soft_ms(asked.hard_ms() == 0 ? options_.soft_limit_ms : std::min(options_.soft_limit_ms, asked.hard_ms()));
+  }
+  if (asked.hard_ms() == 0) limits.set_hard_ms(std::max(options_.hard_limit_ms, limits.soft_ms()));
+  if (limits.soft_ms() >= kMinLimitMs && limits.soft_ms() <= limits.hard_ms() && limits.hard_ms() <= kMaxLimitMs) {
+    return limits;
+  }
+  return Fail(Error(Code::kInvalidArgument,
+                    fmt::format("a write session cannot have a soft limit of {} ms and a hard limit of {} ms",
+                                limits.soft_ms(), limits.hard_ms()))
+                  .WithNextStep(fmt::format("choose {} ms <= soft limit <= hard limit <= {} ms", kMinLimitMs, kMaxLimitMs)));
 }
 
 SessionTable::Session SessionTable::Open(Batch* batch, const Spec& spec) {
   PICKET_CHECK(!sessions_.contains(spec.inode));
-  const auto or_default = [](uint32_t given, uint32_t otherwise) { return Millis(given != 0 ? given : otherwise); };
+  const auto limits = LimitsOf(spec.limits);
+  PICKET_CHECK(limits.has_value());
   Session session;
   session.inode = spec.inode;
   session.generation = NewGeneration(spec.inode);
   session.mode = spec.mode;
   session.holders.push_back(Holder{spec.holder, spec.writer_id, env_.Now()});
-  session.soft_limit = or_default(spec.limits.soft_ms(), options_.soft_limit_ms);
-  session.hard_limit = or_default(spec.limits.hard_ms(), options_.hard_limit_ms);
+  session.soft_limit = Millis(limits->soft_ms());
+  session.hard_limit = Millis(limits->hard_ms());
   session.lock = spec.lock;
-  session.lock_delay = or_default(spec.lock_delay_ms, options_.lock_delay_ms);
-  if (delays_.erase(spec.inode) > 0) batch->Remove(keys::LockDelay(spec.inode));
+  session.lock_delay = Millis(spec.lock_delay_ms != 0 ? spec.lock_delay_ms : options_.lock_delay_ms);
+  session.created = spec.created;
+  if (LockDelayLeft(spec.inode) == Nanos(0) && delays_.erase(spec.inode) > 0) batch->Remove(keys::LockDelay(spec.inode));
   Put(batch, session);
   return session;
 }
@@ -171,14 +220,15 @@ SessionTable::Session SessionTable::Join(Batch* batch, const Spec& spec) {
   return session;
 }
 
-bool SessionTable::Leave(Batch* batch, InodeId inode, ClientId holder) {
+bool SessionTable::Leave(Batch* batch, InodeId inode, ClientId holder, bool delayed) {
   auto it = sessions_.find(inode);
   if (it == sessions_.end() || !it->second.Holds(holder)) return false;
   if (it->second.holders.size() == 1) {
-    Drop(batch, inode);
+    Drop(batch, inode, delayed);
     return true;
   }
   Session session = it->second;
+  if (delayed) Delay(batch, session);
   std::erase_if(session.holders, [&](const Holder& h) { return h.client == holder; });
   Put(batch, session);
   return true;
@@ -209,15 +259,23 @@ void SessionTable::SetOpenChunk(Batch* batch, InodeId inode, ChunkId chunk) {
 void SessionTable::Drop(Batch* batch, InodeId inode, bool delayed) {
   auto it = sessions_.find(inode);
   if (it == sessions_.end()) return;
-  if (delayed && it->second.lock && it->second.lock_delay > Nanos(0)) {
-    record::LockDelay r;
-    r.set_delay_ms(static_cast<uint32_t>(it->second.lock_delay / 1ms));
-    r.set_generation(it->second.generation.value);
-    batch->Put(keys::LockDelay(inode), r);
-    delays_[inode] = Delay{it->second.lock_delay, env_.Now()};
-  }
-  sessions_.erase(it);
+  if (delayed) Delay(batch, it->second);
+  Erase(inode);
   batch->Remove(keys::Session(inode));
+}
+
+void SessionTable::Delay(Batch* batch, const Session& session) {
+  if (!session.lock || session.lock_delay <= LockDelayLeft(session.inode)) return;
+  record::LockDelay r;
+  r.set_delay_ms(InMillis(session.lock_delay));
+  r.set_generation(session.generation.value);
+  batch->Put(keys::LockDelay(session.inode), r);
+  delays_[session.inode] = Delayed{session.lock_delay, env_.Now()};
+}
+
+void SessionTable::Forget(Batch* batch, InodeId inode) {
+  Drop(batch, inode);
+  if (delays_.erase(inode) > 0) batch->Remove(keys::LockDelay(inode));
 }
 
 Nanos SessionTable::LockDelayLeft(InodeId inode) const {

@@ -16,7 +16,9 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/error.h"
@@ -60,11 +62,14 @@ class SessionTable {
     bool recovering = false;      // the one holder is kRecoveryHolder
     ClientId stalled_holder;      // before the recovery
     std::string reason;           // of the recovery
+    bool created = false;         // this session made the file: abandoning it takes the file away
 
     ClientId holder() const { return holders.empty() ? ClientId() : holders[0].client; }
     Mono renewed() const;         // the newest of all holders
     bool Holds(ClientId client) const;
     bool shared() const { return mode != proto::EXCLUSIVE; }
+    // Every holder is that logical writer. False for "".
+    bool IsOf(std::string_view writer_id) const;
   };
   // The session open on a file, if any.
   std::optional<Session> Find(InodeId inode) const;
@@ -81,14 +86,18 @@ class SessionTable {
     proto::SessionLimits limits;  // 0 = the table's
     bool lock = false;
     uint32_t lock_delay_ms = 0;   // 0 = the table's
+    bool created = false;
   };
+  // The limits that a session asking for `asked` gets; kInvalidArgument when they make no sense.
+  Result<proto::SessionLimits> LimitsOf(const proto::SessionLimits& asked) const;
   // A session of a new generation, into `batch`; the caller stores the generation in the inode in the
-  // same batch, and stages it. Ends a lock-delay. REQUIRES: none is open.
+  // same batch, and stages it. REQUIRES: none is open; the limits are good (LimitsOf).
   Session Open(Batch* batch, const Spec& spec);
   // One more holder of a shared session, or the same one again. REQUIRES: open, that mode, not recovering.
   Session Join(Batch* batch, const Spec& spec);
   // One holder less; the last one's leaving ends the session. False: nobody of that name was there.
-  bool Leave(Batch* batch, InodeId inode, ClientId holder);
+  // Of a lock that was not released: `delayed` begins its lock-delay, also when others still share it.
+  bool Leave(Batch* batch, InodeId inode, ClientId holder, bool delayed = false);
   // The master takes the session over, under a new generation; again at each repeat. REQUIRES: open.
   Session BeginRecovery(Batch* batch, InodeId inode, std::string reason);
   // The chunk that is open from now on; none: ChunkId(). REQUIRES: open.
@@ -96,8 +105,18 @@ class SessionTable {
   // Ends the session, if any. Of a lock that was not released: `delayed` begins its lock-delay.
   void Drop(Batch* batch, InodeId inode, bool delayed = false);
 
-  // What is left of a lock-delay; 0 = none.
+  // What is left of a lock-delay; 0 = none. Opening a session of another kind does not end it.
   Nanos LockDelayLeft(InodeId inode) const;
+  // The file is gone for good: nothing of it is kept.
+  void Forget(Batch* batch, InodeId inode);
+  // Sessions of that logical writer alone, in the order of inodes.
+  std::vector<Session> OfWriter(std::string_view writer_id) const;
+
+  static constexpr uint32_t kMinLimitMs = 1000;
+  static constexpr uint32_t kMaxLimitMs = 24 * 3600 * 1000;
+  static constexpr uint32_t kMaxLockDelayMs = 3600 * 1000;
+  static constexpr size_t kMaxWriterIdBytes = 256;
+  static constexpr size_t kMaxHolders = 1024;  // of one shared session
 
   // The fence of every step that only the file's writer may take (AddChunk, Grant, CommitSeal, Close,
   // Abandon). kNotFound: no such file; kStaleGeneration: a newer session fenced this one;
@@ -115,19 +134,23 @@ class SessionTable {
   const Options& options() const { return options_; }
 
  private:
-  struct Delay {
+  struct Delayed {
     Nanos delay{};
     Mono begun;
   };
   Generation NewGeneration(InodeId inode);
   void Put(Batch* batch, const Session& session);
+  void Keep(const Session& session);
+  void Erase(InodeId inode);
+  void Delay(Batch* batch, const Session& session);
 
   Env& env_;
   MetaStore& store_;
   Options options_;
   uint32_t last_generation_ = 0;  // of this epoch
   std::map<InodeId, Session> sessions_;
-  std::map<InodeId, Delay> delays_;
+  std::map<std::string, std::set<InodeId>, std::less<>> of_writer_;  // sessions of one logical writer alone
+  std::map<InodeId, Delayed> delays_;
 };
 
 }  // namespace picket
