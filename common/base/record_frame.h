@@ -11,9 +11,13 @@
 //   32      …    payload
 //
 // All little-endian. A chunk is a row of frames from its first byte; less than a header is left at its end
-// only as zeros. A record is at most a quarter of a chunk, frame included.
+// only as zeros. A record is at most a quarter of a chunk and one packet, frame included.
+//
+// A chunk that a recovery sealed may end inside a frame: what is left of a record that nobody was told is
+// there. It is the last thing in its chunk: no record goes behind it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -38,8 +42,17 @@ struct RecordHeader {
 std::string EncodeRecordHeader(const RecordHeader& header);
 // kCorrupt: not a header (wrong magic or checksum). REQUIRES: kRecordHeaderSize bytes.
 Result<RecordHeader> DecodeRecordHeader(std::string_view bytes);
+// For less than a header: could these be the first bytes of one?
+bool MayBeginRecord(std::string_view bytes);
 
+// What fills the last `room` bytes of a chunk: a frame of padding, or zeros when not even a header fits.
+std::string MakePadding(uint64_t room);
+
+// A frame travels down the chain as one packet.
+inline constexpr uint64_t kMaxRecordFrame = 1 << 20;
 // The largest payload a chunk of that size takes.
-constexpr uint64_t MaxRecord(uint64_t chunk_size) { return chunk_size / 4 - kRecordHeaderSize; }
+constexpr uint64_t MaxRecord(uint64_t chunk_size) {
+  return std::min<uint64_t>(chunk_size / 4, kMaxRecordFrame) - kRecordHeaderSize;
+}
 
 }  // namespace picket
