@@ -105,15 +105,9 @@ Task<Result<proto::CreateReplicaResponse>> OrderService::CreateLocked(ReplicaPtr
 Task<Result<proto::AdvanceVersionResponse>> OrderService::Advance(proto::AdvanceVersionRequest request, Mono deadline) {
   if (Status admitted = co_await Admit(request.header()); !admitted) co_return Refusal(admitted.error());
   const ChunkId chunk(request.chunk());
-  ReplicaPtr replica = store_.Find(chunk);
-  FifoLock::Ticket ticket;
-  Marks before;
-  before.chunk = chunk;
-  if (replica) {
-    ticket = replica->lock().Enqueue();
-    co_await ticket.Wait();
-    before = replica->marks();
-  }
+  LockedReplica locked = co_await store_.Locked(chunk);
+  const ReplicaPtr replica = locked.replica;
+  const Marks before = locked.marks;
   if (Status judged = Judge(request.header()); !judged) co_return Refusal(judged.error());
   AdvanceTokens tokens;
   tokens.from = Version(request.from());
@@ -221,15 +215,9 @@ Task<Status> OrderService::Reconcile(ReplicaPtr replica, proto::ReconcileSet set
 Task<Result<proto::GrantLeaseResponse>> OrderService::Grant(proto::GrantLeaseRequest r, Mono) {
   if (Status admitted = co_await Admit(r.header()); !admitted) co_return Refusal(admitted.error());
   const ChunkId chunk(r.chunk());
-  ReplicaPtr replica = store_.Find(chunk);
-  FifoLock::Ticket ticket;
-  Marks marks;
-  marks.chunk = chunk;
-  if (replica) {
-    ticket = replica->lock().Enqueue();
-    co_await ticket.Wait();
-    marks = replica->marks();
-  }
+  LockedReplica locked = co_await store_.Locked(chunk);
+  const ReplicaPtr replica = locked.replica;
+  const Marks marks = locked.marks;
   if (Status judged = Judge(r.header()); !judged) co_return Refusal(judged.error());
   const Version version(r.version());
   const Generation generation(r.generation());
@@ -274,15 +262,9 @@ Task<Result<proto::RevokeLeaseResponse>> OrderService::Revoke(proto::RevokeLease
 Task<Result<proto::DeleteReplicaResponse>> OrderService::Delete(proto::DeleteReplicaRequest r, Mono) {
   if (Status admitted = co_await Admit(r.header()); !admitted) co_return Refusal(admitted.error());
   const ChunkId chunk(r.chunk());
-  ReplicaPtr replica = store_.Find(chunk);
-  FifoLock::Ticket ticket;
-  Marks marks;
-  marks.chunk = chunk;
-  if (replica) {
-    ticket = replica->lock().Enqueue();
-    co_await ticket.Wait();
-    marks = replica->marks();
-  }
+  LockedReplica locked = co_await store_.Locked(chunk);
+  const ReplicaPtr replica = locked.replica;
+  const Marks marks = locked.marks;
   if (Status judged = Judge(r.header()); !judged) co_return Refusal(judged.error());
   auto step = FenceDelete(marks, Version(r.version()), InstanceId(r.instance()));
   if (!step) co_return Refusal(step.error());

@@ -13,18 +13,6 @@ Error DoesNotParse() { return Error(Code::kInvalidArgument, "the request does no
 
 Error ReadService::Blame(Error e) const { return BlameSelf(std::move(e), self_.server); }
 
-Task<ReadService::Locked> ReadService::Lock(ChunkId chunk) {
-  Locked l;
-  l.marks.chunk = chunk;
-  l.replica = store_.Find(chunk);
-  if (l.replica) {
-    l.ticket = l.replica->lock().Enqueue();
-    co_await l.ticket.Wait();
-    l.marks = l.replica->marks();
-  }
-  co_return std::move(l);
-}
-
 Task<Status> ReadService::Use(ReplicaPtr replica) {
   Status ready = co_await store_.Use(replica);
   if (!ready && ready.error().code == Code::kCorrupt) changes_.Changed(replica->chunk);
@@ -41,7 +29,7 @@ Task<Error> ReadService::FoundCorrupt(ReplicaPtr replica, std::string why) {
 Task<Result<RpcReply>> ReadService::Read(RpcRequest request) {
   proto::ReadRequest r;
   if (!r.ParseFromString(request.body)) co_return Fail(Blame(DoesNotParse()));
-  Locked l = co_await Lock(ChunkId(r.chunk()));
+  LockedReplica l = co_await store_.Locked(ChunkId(r.chunk()));
   if (Status judged = FenceRead(l.marks, self_, Version(r.version())); !judged) {
     co_return Fail(Blame(std::move(judged).error()));
   }
@@ -104,7 +92,7 @@ Task<Result<Payload>> ReadService::ReadOpen(ReplicaPtr replica, uint64_t begin, 
 Task<Result<RpcReply>> ReadService::ReadReplica(RpcRequest request) {
   proto::ReadReplicaRequest r;
   if (!r.ParseFromString(request.body)) co_return Fail(Blame(DoesNotParse()));
-  Locked l = co_await Lock(ChunkId(r.chunk()));
+  LockedReplica l = co_await store_.Locked(ChunkId(r.chunk()));
   if (Status judged = FenceSource(l.marks, Version(r.version())); !judged) {
     co_return Fail(Blame(std::move(judged).error()));
   }
@@ -145,7 +133,7 @@ Task<Result<proto::VerifyReplicaResponse>> ReadService::Verify(proto::VerifyRepl
   // Step by step, so that a long range does not hold the writers up.
   for (uint64_t block = first;; block += step) {
     if (env_.Now() >= deadline) co_return Fail(Blame(Error(Code::kDeadlineExceeded, "verification was not finished")));
-    Locked l = co_await Lock(ChunkId(r.chunk()));
+    LockedReplica l = co_await store_.Locked(ChunkId(r.chunk()));
     Status judged = FenceRead(l.marks, self_, Version(r.version()));
     if (!judged && judged.error().code == Code::kCorrupt) break;
     if (!judged) co_return Fail(Blame(std::move(judged).error()));

@@ -27,13 +27,6 @@ class ReadService {
   static constexpr uint64_t kMaxRead = kMaxFramePayload;
 
  private:
-  // The replica and its lock, null when there is none.
-  struct Locked {
-    ReplicaPtr replica;
-    FifoLock::Ticket ticket;
-    Marks marks;
-  };
-  Task<Locked> Lock(ChunkId chunk);
   Task<Status> Use(ReplicaPtr replica);
   Task<Result<Payload>> ReadOpen(ReplicaPtr replica, uint64_t begin, uint64_t end, uint32_t* tail_crc);
   Task<Error> FoundCorrupt(ReplicaPtr replica, std::string why);

@@ -164,6 +164,18 @@ ReplicaPtr ReplicaStore::Find(ChunkId chunk) const {
   return it == replicas_.end() ? nullptr : it->second;
 }
 
+Task<LockedReplica> ReplicaStore::Locked(ChunkId chunk) {
+  LockedReplica locked;
+  locked.marks.chunk = chunk;
+  locked.replica = Find(chunk);
+  if (locked.replica) {
+    locked.ticket = locked.replica->lock().Enqueue();
+    co_await locked.ticket.Wait();
+    locked.marks = locked.replica->marks();
+  }
+  co_return std::move(locked);
+}
+
 ReplicaPtr ReplicaStore::Add(ChunkId chunk) {
   auto& place = replicas_[chunk];
   if (!place) place = std::make_shared<Replica>(env_, chunk);

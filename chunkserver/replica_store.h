@@ -61,6 +61,13 @@ class Replica {
 
 using ReplicaPtr = std::shared_ptr<Replica>;
 
+// A chunk's critical section, entered.
+struct LockedReplica {
+  ReplicaPtr replica;  // null: nothing is known of the chunk, not even a tombstone
+  FifoLock::Ticket ticket;
+  Marks marks;  // as they were when the lock was got; those of "none here"
+};
+
 class ReplicaStore {
  public:
   struct Options {
@@ -82,6 +89,8 @@ class ReplicaStore {
 
   // Null when nothing is known of the chunk; a tombstone is a Replica.
   ReplicaPtr Find(ChunkId chunk) const;
+  // The same with its lock held. The place in the queue is drawn when the task begins.
+  Task<LockedReplica> Locked(ChunkId chunk);
   // For a creation: a place that may be empty. ForgetEmpty must follow.
   ReplicaPtr FindOrAdd(ChunkId chunk);
   void ForgetEmpty(const ReplicaPtr& replica);

@@ -13,16 +13,9 @@ Task<SealService::Answer> SealService::Seal(proto::SealRequest request, Mono dea
   tokens.generation = Generation(request.token().generation());
   tokens.target = Incarnation(request.target_incarnation());
 
-  ReplicaPtr replica = store_.Find(chunk);
-  FifoLock::Ticket ticket;
-  Marks marks;
-  marks.chunk = chunk;
-  if (replica) {
-    ticket = replica->lock().Enqueue();
-    co_await ticket.Wait();
-    marks = replica->marks();
-  }
-  auto step = FenceSeal(marks, self_, tokens, request.length());
+  LockedReplica locked = co_await store_.Locked(chunk);
+  ReplicaPtr replica = locked.replica;
+  auto step = FenceSeal(locked.marks, self_, tokens, request.length());
   if (!step) co_return Fail(BlameSelf(std::move(step).error(), self_.server));
 
   std::vector<proto::Hop> others;
@@ -42,7 +35,7 @@ Task<SealService::Answer> SealService::Seal(proto::SealRequest request, Mono dea
 
   std::vector<Task<Answer>> seals;
   for (const proto::Hop& hop : others) seals.push_back(SealOther(request, hop, deadline));
-  seals.push_back(SealOwn(std::move(replica), std::move(ticket), request, *step));
+  seals.push_back(SealOwn(std::move(replica), std::move(locked.ticket), request, *step));
   auto answers = co_await WhenAll(&env_, std::move(seals));
 
   // The own failure first: it cannot be somebody else's fault.
