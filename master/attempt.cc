@@ -4,7 +4,7 @@
 
 namespace picket {
 
-Result<record::Chunk> Attempts::Admit(const ChunkWriter& writer) const {
+Result<record::Chunk> Attempts::AdmitAny(const ChunkWriter& writer) const {
   PICKET_TRY(serving_.Check());
   PICKET_TRY(sessions_.CheckWriter(writer.inode, writer.generation, writer.holder));
   auto found = chunks_.Get(writer.chunk);
@@ -13,17 +13,39 @@ Result<record::Chunk> Attempts::Admit(const ChunkWriter& writer) const {
   if (!*found || (*found)->inode() != writer.inode.value) {
     return Fail(Code::kNotFound, name + " does not belong to inode " + ToString(writer.inode));
   }
-  const record::Chunk& record = **found;
-  if (record.integrity()) {
+  if ((*found)->integrity()) {
     return Fail(Error(Code::kIntegrity, name + " is stopped: its replicas contradict what was acknowledged")
                     .WithNextStep("keep every replica and inspect them with 'picket chunk show'"));
   }
-  if (record.sealed()) return Fail(Code::kConflict, name + " is sealed already");
-  if (record.generation() != writer.generation.value) {
-    return Fail(Error(Code::kStaleGeneration, name + " belongs to another write session")
-                    .WithTokens(writer.generation.value, record.generation()));
-  }
   return std::move(**found);
+}
+
+Result<record::Chunk> Attempts::Admit(const ChunkWriter& writer) const {
+  auto record = AdmitAny(writer);
+  if (!record) return record;
+  const std::string name = "chunk " + ToString(writer.chunk);
+  if (record->sealed() && sessions_.Find(writer.inode)->open_chunk != writer.chunk) {
+    return Fail(Error(Code::kConflict, name + " is sealed already")
+                    .WithNextStep("ask for a grant that reopens it, or write a new chunk"));
+  }
+  if (record->generation() != writer.generation.value) {
+    return Fail(Error(Code::kStaleGeneration, name + " belongs to another write session")
+                    .WithTokens(writer.generation.value, record->generation()));
+  }
+  return record;
+}
+
+Result<record::Chunk> Attempts::AdmitReopen(const ChunkWriter& writer) const {
+  auto record = AdmitAny(writer);
+  if (!record) return record;
+  if (!record->sealed()) return Admit(writer);
+  const ChunkId open = sessions_.Find(writer.inode)->open_chunk;
+  if (open && open != writer.chunk) {
+    return Fail(Error(Code::kConflict, "chunk " + ToString(writer.chunk) + " cannot be opened while chunk " +
+                                           ToString(open) + " of the same file is")
+                    .WithNextStep("seal that one first"));
+  }
+  return record;
 }
 
 Result<record::Chunk> Attempts::Check(const Attempt& attempt) const {
@@ -37,27 +59,43 @@ Result<record::Chunk> Attempts::Check(const Attempt& attempt) const {
   return record;
 }
 
-Task<Result<Attempt>> Attempts::Begin(ChunkWriter writer) {
-  auto record = Admit(writer);
+Task<Result<Attempt>> Attempts::Begin(ChunkWriter writer, bool reopen) {
+  auto record = reopen ? AdmitReopen(writer) : Admit(writer);
   if (!record) co_return Fail(record.error());
   Attempt attempt;
   attempt.id = orders_.NewAttempt();
   attempt.writer = writer;
-  auto minted = co_await Mint(attempt, std::move(*record));
+  auto minted = co_await Mint(attempt, std::move(*record), reopen);
   co_return minted;
+}
+
+Attempt Attempts::Fence(Batch* batch, const ChunkWriter& writer, record::Chunk* record) {
+  Attempt attempt;
+  attempt.id = orders_.NewAttempt();
+  attempt.writer = writer;
+  attempt.to = chunks_.NextVersion(*record);
+  record->set_minted(attempt.to.value);
+  record->set_generation(writer.generation.value);
+  chunks_.Put(batch, writer.chunk, *record);
+  sessions_.SetOpenChunk(batch, writer.inode, writer.chunk);
+  return attempt;
 }
 
 Task<Result<Attempt>> Attempts::Next(Attempt attempt) {
   auto record = Check(attempt);
   if (!record) co_return Fail(record.error());
-  auto minted = co_await Mint(attempt, std::move(*record));
+  auto minted = co_await Mint(attempt, std::move(*record), false);
   co_return minted;
 }
 
-Task<Result<Attempt>> Attempts::Mint(Attempt attempt, record::Chunk record) {
+Task<Result<Attempt>> Attempts::Mint(Attempt attempt, record::Chunk record, bool reopen) {
   attempt.to = chunks_.NextVersion(record);
   record.set_minted(attempt.to.value);
   Batch batch;
+  if (reopen && record.sealed()) {
+    record.set_generation(attempt.writer.generation.value);
+    sessions_.SetOpenChunk(&batch, attempt.writer.inode, attempt.writer.chunk);
+  }
   chunks_.Put(&batch, attempt.writer.chunk, record);
   auto staged = store_.Stage(std::move(batch));
   if (!staged) co_return Fail(staged.error());

@@ -16,7 +16,7 @@
 
 namespace picket {
 
-// For whom: the writer of an open chunk.
+// For whom: the writer of a chunk, or the master that recovers it (kRecoveryHolder).
 struct ChunkWriter {
   ChunkId chunk;
   InodeId inode;
@@ -36,17 +36,24 @@ class Attempts {
       : env_(env), store_(store), chunks_(chunks), sessions_(sessions), orders_(orders), serving_(serving) {}
 
   // The chunk's record, if this writer may have it granted: its session is the file's, the chunk is the
-  // file's, unsealed and not stopped. Else the refusal.
+  // file's, not stopped, and open or on its way there (sealed, and the session's open_chunk). Else the refusal.
   Result<record::Chunk> Admit(const ChunkWriter& writer) const;
-  // Mints a number for a new attempt, which ends every earlier one. Durable on return.
-  Task<Result<Attempt>> Begin(ChunkWriter writer);
+  // The same for a sealed chunk that the session may open again: no other chunk of it is open.
+  Result<record::Chunk> AdmitReopen(const ChunkWriter& writer) const;
+  // Mints a number for a new attempt, which ends every earlier one. Durable on return. `reopen`: of a sealed
+  // chunk too, which becomes the session's open_chunk and bears its generation from the same batch on.
+  Task<Result<Attempt>> Begin(ChunkWriter writer, bool reopen = false);
+  // Of a recovery, whose number is minted in the caller's batch, with the new generation: the attempt to go on
+  // with when that batch is durable. `record` as the batch leaves it. REQUIRES: the session is in recovery.
+  Attempt Fence(Batch* batch, const ChunkWriter& writer, record::Chunk* record);
   // The same attempt goes on under a number of its own (F2). Durable on return.
   Task<Result<Attempt>> Next(Attempt attempt);
   // The record, if the attempt is still valid; kSuperseded, or the refusal of Admit.
   Result<record::Chunk> Check(const Attempt& attempt) const;
 
  private:
-  Task<Result<Attempt>> Mint(Attempt attempt, record::Chunk record);
+  Result<record::Chunk> AdmitAny(const ChunkWriter& writer) const;
+  Task<Result<Attempt>> Mint(Attempt attempt, record::Chunk record, bool reopen);
 
   Env& env_;
   MetaStore& store_;

@@ -9,29 +9,6 @@ namespace {
 
 using State = MemberAnswer::State;
 
-struct Prefix {
-  size_t source = 0;
-  uint64_t length = 0;
-};
-
-// The longest prefix that all of `among` have, and one that has it. Where only the last, partial block of
-// the shortest differs in extent, its bytes decide: the others prove theirs against its CRC, or fetch it.
-Prefix CommonPrefix(const std::vector<MemberAnswer>& members, const std::vector<size_t>& among) {
-  const size_t shortest = *std::ranges::min_element(among, {}, [&](size_t i) { return members[i].length; });
-  const MemberAnswer& low = members[shortest];
-  for (uint64_t block = 0; block < low.block_crcs.size(); ++block) {
-    const uint64_t block_end = std::min((block + 1) * kBlockSize, low.length);
-    for (size_t i : among) {
-      const MemberAnswer& other = members[i];
-      const bool same_extent = std::min((block + 1) * kBlockSize, other.length) == block_end;
-      if (same_extent && other.block_crcs[block] != low.block_crcs[block] && !PICKET_MUTANT(reconcile_crcs)) {
-        return Prefix{shortest, block * kBlockSize};
-      }
-    }
-  }
-  return Prefix{shortest, low.length};
-}
-
 std::string Bytes(uint64_t n) { return std::to_string(n) + " bytes"; }
 
 }  // namespace
@@ -40,6 +17,7 @@ GrantPlan PlanGrant(const GrantSituation& s) {
   GrantPlan plan;
   std::vector<size_t> clean, unclean;
   std::vector<ServerId> silent, failed;
+  bool clean_equal = false;
   for (size_t i = 0; i < s.members.size(); ++i) {
     const MemberAnswer& m = s.members[i];
     if (m.state == State::kAnswered) {
@@ -73,9 +51,10 @@ GrantPlan PlanGrant(const GrantSituation& s) {
       plan.why = "members have not answered yet";
       return plan;
     }
-    const Prefix prefix = CommonPrefix(s.members, clean);
-    plan.source = prefix.source;
-    plan.length = prefix.length;
+    const CommonContent common = FindCommonContent(s.members, clean);
+    plan.source = common.source;
+    plan.length = common.length;
+    clean_equal = common.equal;
   }
   const MemberAnswer& source = s.members[plan.source];
   plan.block_crcs.assign(source.block_crcs.begin(),
@@ -101,9 +80,7 @@ GrantPlan PlanGrant(const GrantSituation& s) {
       return plan;
     }
   }
-  // The common prefix is the whole of each: nothing to cut, nothing to fill.
-  const bool equal = unclean.empty() && plan.joiners == 0 &&
-                     std::ranges::all_of(clean, [&](size_t i) { return s.members[i].length == plan.length; });
+  const bool equal = unclean.empty() && plan.joiners == 0 && clean_equal;
   plan.step = equal ? GrantPlan::Step::kCommit : GrantPlan::Step::kReconcile;
   return plan;
 }

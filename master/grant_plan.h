@@ -15,24 +15,9 @@
 
 #include "common/base/block.h"
 #include "common/base/ids.h"
+#include "master/common_prefix.h"
 
 namespace picket {
-
-// What is known of one member in an attempt.
-struct MemberAnswer {
-  enum class State {
-    kWaiting,    // asked, or not reachable yet: may still answer
-    kAnswered,   // promised: durable up to `length` (F5)
-    kFailed,     // left out: named by the writer, or refused; may hold data
-    kGone,       // declared dead, or has no usable replica any more
-  };
-  ServerId server;
-  State state = State::kWaiting;
-  bool clean = false;
-  uint64_t length = 0;
-  std::vector<uint32_t> block_crcs;  // of ⌈length / block⌉ blocks
-  uint64_t known_acked = 0;
-};
 
 struct GrantSituation {
   std::vector<MemberAnswer> members;
