@@ -37,67 +37,78 @@ Task<Result<proto::ListResponse>> FileSystem::List(std::string path, std::string
   co_return co_await master_->Read<proto::ListResponse>(proto::LIST, request, Deadline());
 }
 
-Task<Result<proto::FileStatus>> FileSystem::Mkdir(std::string path, bool parents, uint32_t mode) {
+Task<Result<proto::FileStatus>> FileSystem::Mkdir(std::string path, bool parents, uint32_t mode,
+                                                  proto::Conditions conditions) {
   proto::MkdirRequest request;
   request.set_path(std::move(path));
   request.set_parents(parents);
   request.set_mode(mode);
   request.set_owner(options_.user);
   request.set_group(options_.group);
+  *request.mutable_conditions() = std::move(conditions);
   auto answer = co_await master_->Mutate<proto::MkdirResponse>(proto::MKDIR, std::move(request), Deadline());
   if (!answer) co_return Fail(std::move(answer).error());
   co_return std::move(*answer->mutable_status());
 }
 
-Task<Status> FileSystem::Rename(std::string from, std::string to, bool overwrite) {
+Task<Status> FileSystem::Rename(std::string from, std::string to, bool overwrite, proto::Conditions conditions) {
   proto::RenameRequest request;
   request.set_from(std::move(from));
   request.set_to(std::move(to));
   request.set_overwrite(overwrite);
+  *request.mutable_conditions() = std::move(conditions);
   auto answer = co_await master_->Mutate<proto::RenameResponse>(proto::RENAME, std::move(request), Deadline());
   if (!answer) co_return Fail(std::move(answer).error());
   co_return Status();
 }
 
 Task<Result<std::string>> FileSystem::Remove(std::string path, bool recursive, bool skip_trash, InodeId only_inode) {
+  return Remove(std::move(path), {.recursive = recursive, .skip_trash = skip_trash, .only_inode = only_inode});
+}
+
+Task<Result<std::string>> FileSystem::Remove(std::string path, RemoveOptions options) {
   proto::DeleteRequest request;
   request.set_path(std::move(path));
-  request.set_recursive(recursive);
-  request.set_skip_trash(skip_trash);
+  request.set_recursive(options.recursive);
+  request.set_skip_trash(options.skip_trash);
   request.set_user(options_.user);
-  request.set_only_inode(only_inode.value);
+  request.set_only_inode(options.only_inode.value);
+  *request.mutable_conditions() = std::move(options.conditions);
   auto answer = co_await master_->Mutate<proto::DeleteResponse>(proto::DELETE, std::move(request), Deadline());
   if (!answer) co_return Fail(std::move(answer).error());
   co_return std::move(*answer->mutable_trash_path());
 }
 
-Task<Result<proto::FileStatus>> FileSystem::SetAttributes(proto::SetAttributesRequest request) {
+Task<Result<proto::FileStatus>> FileSystem::SetAttributes(proto::SetAttributesRequest request,
+                                                          proto::Conditions conditions) {
+  *request.mutable_conditions() = std::move(conditions);
   auto answer =
       co_await master_->Mutate<proto::SetAttributesResponse>(proto::SET_ATTRIBUTES, std::move(request), Deadline());
   if (!answer) co_return Fail(std::move(answer).error());
   co_return std::move(*answer->mutable_status());
 }
 
-Task<Result<proto::FileStatus>> FileSystem::SetMode(std::string path, uint32_t mode) {
+Task<Result<proto::FileStatus>> FileSystem::SetMode(std::string path, uint32_t mode, proto::Conditions conditions) {
   proto::SetAttributesRequest request;
   request.set_path(std::move(path));
   request.set_mode(mode);
-  return SetAttributes(std::move(request));
+  return SetAttributes(std::move(request), std::move(conditions));
 }
 
-Task<Result<proto::FileStatus>> FileSystem::SetOwner(std::string path, std::string owner, std::string group) {
+Task<Result<proto::FileStatus>> FileSystem::SetOwner(std::string path, std::string owner, std::string group,
+                                                     proto::Conditions conditions) {
   proto::SetAttributesRequest request;
   request.set_path(std::move(path));
   if (!owner.empty()) request.set_owner(std::move(owner));
   if (!group.empty()) request.set_group(std::move(group));
-  return SetAttributes(std::move(request));
+  return SetAttributes(std::move(request), std::move(conditions));
 }
 
-Task<Result<proto::FileStatus>> FileSystem::SetTime(std::string path, int64_t mtime_ns) {
+Task<Result<proto::FileStatus>> FileSystem::SetTime(std::string path, int64_t mtime_ns, proto::Conditions conditions) {
   proto::SetAttributesRequest request;
   request.set_path(std::move(path));
   request.set_mtime_ns(mtime_ns);
-  return SetAttributes(std::move(request));
+  return SetAttributes(std::move(request), std::move(conditions));
 }
 
 Task<Result<proto::SummaryResponse>> FileSystem::Summary(std::string path) {
@@ -120,20 +131,68 @@ Task<Result<std::unique_ptr<FileWriter>>> FileSystem::Create(std::string path, C
   request.set_chunk_size(options.chunk_size);
   request.set_holder(options_.id.value);
   request.set_mtime_ns(options.mtime_ns);
+  request.set_writer_id(options.session.writer_id);
+  *request.mutable_limits() = options.session.limits;
+  *request.mutable_conditions() = options.session.conditions;
   auto created = co_await master_->Mutate<proto::CreateResponse>(proto::CREATE, std::move(request), Deadline());
   if (!created) co_return Fail(std::move(created).error());
-  if (created->status().chunk_size() < kMaxPacketSize) {
-    co_return Fail(Code::kInternal, path + ": the master gave a chunk size of " +
-                                        std::to_string(created->status().chunk_size()) + " bytes");
+  co_return Writer(OpenedSession::Of(std::move(*created)),
+                   {.path = std::move(path), .sync = options.sync, .mtime_ns = options.mtime_ns});
+}
+
+Task<Result<std::unique_ptr<FileWriter>>> FileSystem::OpenForAppend(std::string path, AppendFileOptions options) {
+  proto::OpenRequest request;
+  request.set_path(path);
+  request.set_mode(proto::EXCLUSIVE);
+  request.set_holder(options_.id.value);
+  request.set_writer_id(options.session.writer_id);
+  *request.mutable_limits() = options.session.limits;
+  *request.mutable_conditions() = options.session.conditions;
+  request.set_create(options.create);
+  request.set_parents(options.made.parents);
+  request.set_permissions(options.made.mode);
+  request.set_owner(options_.user);
+  request.set_group(options_.group);
+  request.set_replication(options.made.replication);
+  request.set_chunk_size(options.made.chunk_size);
+  auto opened = co_await master_->Mutate<proto::OpenResponse>(proto::OPEN_FILE, std::move(request), Deadline());
+  if (!opened) co_return Fail(std::move(opened).error());
+  co_return Writer(OpenedSession::Of(std::move(*opened)),
+                   {.path = std::move(path), .sync = options.made.sync, .mtime_ns = options.made.mtime_ns});
+}
+
+Result<std::unique_ptr<FileWriter>> FileSystem::Writer(OpenedSession opened, WriteSessionOptions options) {
+  if (opened.status.chunk_size() < kMaxPacketSize) {
+    return Fail(Code::kInternal, options.path + ": the master gave a chunk size of " +
+                                     std::to_string(opened.status.chunk_size()) + " bytes");
   }
-  WriteSessionOptions session_options{.path = std::move(path),
-                                      .sync = options.sync,
-                                      .mtime_ns = options.mtime_ns,
-                                      .patience = options_.operation_timeout};
-  auto session = std::make_shared<WriteSession>(env_, master_, sessions_, std::move(*created),
-                                                std::move(session_options));
+  options.patience = options_.operation_timeout;
+  auto session = std::make_shared<WriteSession>(env_, master_, sessions_, std::move(opened), std::move(options));
   session->Start();
-  co_return std::make_unique<FileWriter>(std::move(session));
+  return std::make_unique<FileWriter>(std::move(session));
+}
+
+Task<Result<proto::FileStatus>> FileSystem::Truncate(std::string path, uint64_t length, TruncateOptions options) {
+  proto::TruncateRequest request;
+  request.set_path(std::move(path));
+  request.set_length(length);
+  request.set_holder(options_.id.value);
+  request.set_writer_id(std::move(options.writer_id));
+  *request.mutable_conditions() = std::move(options.conditions);
+  auto answer = co_await master_->Mutate<proto::TruncateResponse>(proto::TRUNCATE, std::move(request), Deadline());
+  if (!answer) co_return Fail(std::move(answer).error());
+  co_return std::move(*answer->mutable_status());
+}
+
+Task<Result<proto::FileStatus>> FileSystem::Concat(std::string target, std::vector<std::string> sources,
+                                                   proto::Conditions conditions) {
+  proto::ConcatRequest request;
+  request.set_target(std::move(target));
+  for (std::string& source : sources) request.add_sources(std::move(source));
+  *request.mutable_conditions() = std::move(conditions);
+  auto answer = co_await master_->Mutate<proto::ConcatResponse>(proto::CONCAT, std::move(request), Deadline());
+  if (!answer) co_return Fail(std::move(answer).error());
+  co_return std::move(*answer->mutable_status());
 }
 
 Task<Result<std::unique_ptr<FileReader>>> FileSystem::Open(std::string path) {
@@ -141,36 +200,6 @@ Task<Result<std::unique_ptr<FileReader>>> FileSystem::Open(std::string path) {
   if (!file) co_return Fail(std::move(file).error());
   if (file->status().type() != proto::REGULAR) co_return Fail(Code::kIsDirectory, path + " is a directory");
   co_return std::make_unique<FileReader>(std::make_shared<OpenFile>(env_, chunks_, *file));
-}
-
-// ---- what the cluster says of itself ---------------------------------------------------------------
-
-Task<Result<std::vector<proto::ChunkLocation>>> FileSystem::Chunks(std::string path) {
-  std::vector<proto::ChunkLocation> chunks;
-  proto::GetFileRequest request;
-  request.set_path(std::move(path));
-  request.set_all_replicas(true);
-  while (true) {
-    request.set_first_index(chunks.size());
-    auto page = co_await master_->Read<proto::GetFileResponse>(proto::GET_FILE, request, Deadline());
-    if (!page) co_return Fail(std::move(page).error());
-    for (auto& chunk : *page->mutable_chunks()) chunks.push_back(std::move(chunk));
-    if (!page->more() || page->chunks().empty()) co_return chunks;
-    // The later pages are of the same file, whatever its name means by then.
-    request.clear_path();
-    request.set_inode(page->status().inode());
-  }
-}
-
-Task<Result<proto::DescribeChunkResponse>> FileSystem::DescribeChunk(ChunkId chunk) {
-  proto::DescribeChunkRequest request;
-  request.set_chunk(chunk.value);
-  co_return co_await master_->Read<proto::DescribeChunkResponse>(proto::DESCRIBE_CHUNK, request, Deadline());
-}
-
-Task<Result<proto::ClusterReportResponse>> FileSystem::Report() {
-  co_return co_await master_->Read<proto::ClusterReportResponse>(proto::CLUSTER_REPORT,
-                                                                 proto::ClusterReportRequest(), Deadline());
 }
 
 }  // namespace picket

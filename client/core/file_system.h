@@ -24,6 +24,8 @@ namespace picket {
 class ChunkReader;
 class MasterClient;
 class SessionKeeper;
+struct OpenedSession;
+struct WriteSessionOptions;
 
 struct FileSystemOptions {
   Endpoint master;
@@ -34,6 +36,13 @@ struct FileSystemOptions {
   Nanos operation_timeout = 90s;    // for one operation; for a writer: without any progress
 };
 
+// How a write session is asked for, whatever it is for.
+struct SessionOptions {
+  std::string writer_id;            // of the logical writer: after a restart it takes its own session over at once
+  proto::SessionLimits limits;      // 0: the cluster's
+  proto::Conditions conditions;
+};
+
 struct CreateFileOptions {
   bool overwrite = false;           // the old content stays readable until Close swaps it
   bool parents = false;             // make missing directories
@@ -42,6 +51,25 @@ struct CreateFileOptions {
   uint64_t chunk_size = 0;          // 0: the cluster's default
   int64_t mtime_ns = 0;             // 0: now, at close
   bool sync = true;                 // seals are durable on every replica before Close returns
+  SessionOptions session = {};      // with overwrite, the conditions are judged again by Close
+};
+
+struct AppendFileOptions {
+  bool create = false;              // a missing file is made, with what `made` says
+  CreateFileOptions made = {};      // overwrite and session are not looked at; sync and mtime_ns are of the close
+  SessionOptions session = {};
+};
+
+struct TruncateOptions {
+  std::string writer_id;
+  proto::Conditions conditions = {};
+};
+
+struct RemoveOptions {
+  bool recursive = false;
+  bool skip_trash = false;
+  InodeId only_inode;               // see DeleteRequest
+  proto::Conditions conditions = {};
 };
 
 class FileSystem {
@@ -60,27 +88,50 @@ class FileSystem {
   Task<Result<proto::FileStatus>> Stat(std::string path);
   // One page, sorted by name, after `start_after`; limit 0: the server's page size.
   Task<Result<proto::ListResponse>> List(std::string path, std::string start_after, uint32_t limit);
-  Task<Result<proto::FileStatus>> Mkdir(std::string path, bool parents, uint32_t mode);
-  Task<Status> Rename(std::string from, std::string to, bool overwrite);
-  // Returns the path in the trash, "" with skip_trash. only_inode: see DeleteRequest.
+  // A change takes conditions; one that does not hold is kConflict, with the present value as the mark.
+  Task<Result<proto::FileStatus>> Mkdir(std::string path, bool parents, uint32_t mode,
+                                        proto::Conditions conditions = {});
+  Task<Status> Rename(std::string from, std::string to, bool overwrite, proto::Conditions conditions = {});
+  // Returns the path in the trash, "" with skip_trash.
+  Task<Result<std::string>> Remove(std::string path, RemoveOptions options);
   Task<Result<std::string>> Remove(std::string path, bool recursive, bool skip_trash, InodeId only_inode = {});
-  Task<Result<proto::FileStatus>> SetMode(std::string path, uint32_t mode);
+  Task<Result<proto::FileStatus>> SetMode(std::string path, uint32_t mode, proto::Conditions conditions = {});
   // An empty owner or group is left as it is.
-  Task<Result<proto::FileStatus>> SetOwner(std::string path, std::string owner, std::string group);
-  Task<Result<proto::FileStatus>> SetTime(std::string path, int64_t mtime_ns);
+  Task<Result<proto::FileStatus>> SetOwner(std::string path, std::string owner, std::string group,
+                                           proto::Conditions conditions = {});
+  Task<Result<proto::FileStatus>> SetTime(std::string path, int64_t mtime_ns, proto::Conditions conditions = {});
   Task<Result<proto::SummaryResponse>> Summary(std::string path);
 
   // A new file under its write session, which is renewed until the writer ends.
   Task<Result<std::unique_ptr<FileWriter>>> Create(std::string path, CreateFileOptions options);
   Task<Result<std::unique_ptr<FileReader>>> Open(std::string path);
+  // Goes on at the end of a file. Somebody else's session is kLeaseConflict, unless it may be taken over
+  // (see OpenRequest). The writer can't be abandoned: what was appended stays.
+  Task<Result<std::unique_ptr<FileWriter>>> OpenForAppend(std::string path, AppendFileOptions options);
+  // Cuts a file that nobody is writing. Longer than it is: kInvalidArgument.
+  Task<Result<proto::FileStatus>> Truncate(std::string path, uint64_t length, TruncateOptions options);
+  // Moves the sources' chunks to the end of the target, in their order; the sources cease to exist.
+  Task<Result<proto::FileStatus>> Concat(std::string target, std::vector<std::string> sources,
+                                         proto::Conditions conditions);
+
+  // ---- leases: who writes what
+  Task<Result<std::vector<proto::LeaseInfo>>> ListLeases(std::string under);
+  Task<Result<proto::ShowLeaseResponse>> ShowLease(std::string path);
+  // Ends the session of a stalled writer, who is fenced when this returns; with `wait`, the file is closed too.
+  Task<Result<proto::RecoverLeaseResponse>> RecoverLease(std::string path, bool wait);
 
   // Every chunk of a file, uncounted replicas too, for display.
   Task<Result<std::vector<proto::ChunkLocation>>> Chunks(std::string path);
   Task<Result<proto::DescribeChunkResponse>> DescribeChunk(ChunkId chunk);
   Task<Result<proto::ClusterReportResponse>> Report();
 
+  // ---- an operator's means; of both, `mutation` is set here
+  Task<Result<proto::QuarantineResponse>> Quarantine(proto::QuarantineRequest request);
+  Task<Result<proto::AdoptResponse>> Adopt(proto::AdoptRequest request);
+
  private:
-  Task<Result<proto::FileStatus>> SetAttributes(proto::SetAttributesRequest request);
+  Task<Result<proto::FileStatus>> SetAttributes(proto::SetAttributesRequest request, proto::Conditions conditions);
+  Result<std::unique_ptr<FileWriter>> Writer(OpenedSession opened, WriteSessionOptions options);
   Mono Deadline() { return env_.Now() + options_.operation_timeout; }
 
   Env& env_;

@@ -35,4 +35,6 @@ WriteFailure JudgeWriteFailure(const Error& error, ServerId primary, bool repeat
   }
 }
 
+bool LosesSession(Code code) { return IsFenced(code) || code == Code::kNotLeaseHolder; }
+
 }  // namespace picket

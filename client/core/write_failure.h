@@ -28,4 +28,7 @@ struct WriteFailure {
 // (`repeated`: nothing was acknowledged since the last failure).
 WriteFailure JudgeWriteFailure(const Error& error, ServerId primary, bool repeated);
 
+// After it the master keeps no session of this writer.
+bool LosesSession(Code code);
+
 }  // namespace picket

@@ -3,37 +3,63 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/core/write_failure.h"
 #include "common/base/check.h"
 
 namespace picket {
 
+OpenedSession OpenedSession::Of(proto::CreateResponse created) {
+  OpenedSession opened;
+  opened.status = std::move(*created.mutable_status());
+  opened.generation = created.generation();
+  opened.soft_limit_ms = created.soft_limit_ms();
+  opened.live_servers = created.live_servers();
+  opened.created = true;
+  return opened;
+}
+
+OpenedSession OpenedSession::Of(proto::OpenResponse answer) {
+  OpenedSession opened;
+  opened.status = std::move(*answer.mutable_status());
+  opened.generation = answer.generation();
+  opened.soft_limit_ms = answer.soft_limit_ms();
+  opened.live_servers = answer.live_servers();
+  if (answer.has_last_chunk()) opened.last_chunk = std::move(*answer.mutable_last_chunk());
+  return opened;
+}
+
 WriteSession::WriteSession(Env& env, std::shared_ptr<MasterClient> master, std::shared_ptr<SessionKeeper> keeper,
-                           proto::CreateResponse created, WriteSessionOptions options)
+                           OpenedSession opened, WriteSessionOptions options)
     : env_(env),
       master_(std::move(master)),
       keeper_(std::move(keeper)),
-      created_(std::move(created)),
+      opened_(std::move(opened)),
       options_(std::move(options)),
-      chunk_size_(created_.status().chunk_size()),
-      news_(std::make_shared<Signal>(env)) {
-  if (created_.live_servers() < created_.status().replication()) {
-    warnings_.push_back(std::to_string(created_.live_servers()) + " live servers for a goal of " +
-                        std::to_string(created_.status().replication()) + " replicas");
+      chunk_size_(opened_.status.chunk_size()),
+      begin_(opened_.status.length()),
+      news_(std::make_shared<Signal>(env)),
+      index_(begin_ / chunk_size_) {
+  if (opened_.live_servers < opened_.status.replication()) {
+    warnings_.push_back(std::to_string(opened_.live_servers) + " live servers for a goal of " +
+                        std::to_string(opened_.status.replication()) + " replicas");
   }
+  const auto& last = opened_.last_chunk;
+  if (last && last->index() == index_ && last->length() > 0) reopen_ = last;
+  written_ = ChunkStart() + (reopen_ ? reopen_->length() : 0);
+  acked_ = synced_ = written_;
 }
 
 void WriteSession::Start() {
-  keeper_->Add(InodeId(created_.status().inode()), Generation(created_.generation()),
-               std::chrono::milliseconds(created_.soft_limit_ms()), [weak = weak_from_this()] {
-                 if (auto self = weak.lock()) self->Lost();
-               });
+  keeper_->Add(InodeId(opened_.status.inode()), Generation(opened_.generation),
+               std::chrono::milliseconds(opened_.soft_limit_ms),
+               [&env = env_, weak = weak_from_this()] { env.Spawn(Lost(weak)); });
   env_.Spawn(Move(shared_from_this()));
 }
 
 void WriteSession::Detach() {
   if (!closed_ && !error_) error_ = Error(Code::kInvalidArgument, options_.path + ": the writer was given up");
   ended_ = true;
-  keeper_->Remove(InodeId(created_.status().inode()));
+  keeper_->Remove(InodeId(opened_.status.inode()));
   if (stream_) stream_->Stop();
   news_->NotifyAll();
 }
@@ -42,7 +68,7 @@ void WriteSession::Detach() {
 
 void WriteSession::GiveUp(Error error) {
   if (ended_) return;
-  if (IsFenced(error.code)) keeper_->Remove(InodeId(created_.status().inode()));
+  if (LosesSession(error.code)) keeper_->Remove(InodeId(opened_.status.inode()));
   error.message = "writing " + options_.path + ": " + error.message;
   error_ = std::move(error);
   ended_ = true;
@@ -54,16 +80,36 @@ void WriteSession::Ended(proto::FileStatus status) {
   if (ended_) return;
   closed_ = std::move(status);
   ended_ = true;
-  keeper_->Remove(InodeId(created_.status().inode()));
+  keeper_->Remove(InodeId(opened_.status.inode()));
   news_->NotifyAll();
 }
 
-void WriteSession::Lost() {
+Task<> WriteSession::Lost(std::weak_ptr<WriteSession> weak) {
+  auto self = weak.lock();
   // A session that the closing request has just ended is not known any more either.
-  if (finishing_) return;
-  GiveUp(Error(Code::kStaleGeneration, "the master ended this write session")
-             .WithTokens(created_.generation(), 0)
-             .WithNextStep("somebody else may have the file now; look at it before you write it again"));
+  if (!self || self->ended_ || self->finishing_) co_return;
+  Error error(Code::kStaleGeneration, "the master ended this write session");
+  auto explained = co_await self->Explained(std::move(error));
+  if (!self->finishing_) self->GiveUp(std::move(explained));
+}
+
+Task<Error> WriteSession::Explained(Error error) {
+  if (error.token == 0) error.token = opened_.generation;
+  if (!error.holder.empty()) co_return error;
+  proto::GetFileRequest request;
+  request.set_inode(opened_.status.inode());
+  request.set_limit(1);
+  auto file = co_await master_->Read<proto::GetFileResponse>(proto::GET_FILE, request, env_.Now() + kExplainTimeout);
+  if (file) {
+    if (error.mark == 0) error.mark = file->status().generation();
+    error.holder = file->status().holder();
+  }
+  if (error.next_step.empty()) {
+    error.next_step = file || file.error().code != Code::kNotFound
+                          ? "somebody else may have the file now; look at it before you write it again"
+                          : "the file was removed; look for it before you write it again";
+  }
+  co_return error;
 }
 
 // ---- the caller's side -----------------------------------------------------------------------------
@@ -95,8 +141,8 @@ Task<Status> WriteSession::Await(std::shared_ptr<WriteSession> self, bool (*done
   co_return Status();
 }
 
-Task<Status> WriteSession::Write(std::shared_ptr<WriteSession> self, Buffer data) {
-  PICKET_CO_TRY(self->Usable());
+// Puts the bytes into packets, after what is there.
+Task<Status> WriteSession::Take(std::shared_ptr<WriteSession> self, Buffer data) {
   while (!data.empty()) {
     const uint64_t room = PacketRoom(self->PacketStart() % self->chunk_size_, self->chunk_size_);
     const size_t size = std::min<uint64_t>(data.size(), room - self->partial_size_);
@@ -123,6 +169,24 @@ Task<Status> WriteSession::Write(std::shared_ptr<WriteSession> self, Buffer data
     if (fills) self->CutPartial();
   }
   co_return Status();
+}
+
+// A hole at the end of the file, inside the chunk that the writer goes on with.
+Task<Status> WriteSession::FillGap(std::shared_ptr<WriteSession> self) {
+  while (self->written_ < self->begin_) {
+    const uint64_t size = std::min(self->begin_ - self->written_, kMaxPacketSize);
+    Buffer zeros = self->env_.Allocate(size);
+    std::memset(zeros.data(), 0, size);
+    PICKET_CO_TRY(co_await Take(self, std::move(zeros)));
+  }
+  co_return Status();
+}
+
+Task<Status> WriteSession::Write(std::shared_ptr<WriteSession> self, Buffer data) {
+  PICKET_CO_TRY(self->Usable());
+  if (data.empty()) co_return Status();
+  PICKET_CO_TRY(co_await FillGap(self));
+  co_return co_await Take(self, std::move(data));
 }
 
 Task<Status> WriteSession::Flush(std::shared_ptr<WriteSession> self) {
@@ -154,6 +218,10 @@ Task<Result<proto::FileStatus>> WriteSession::Close(std::shared_ptr<WriteSession
 
 Task<Status> WriteSession::Abandon(std::shared_ptr<WriteSession> self) {
   if (self->closed_) co_return Fail(Code::kInvalidArgument, self->options_.path + ": the file is closed already");
+  if (!self->opened_.created) {
+    co_return Fail(Error(Code::kInvalidArgument, self->options_.path + ": only a new file can be given up")
+                       .WithNextStep("close the writer; what was appended stays"));
+  }
   self->Detach();
   proto::AbandonRequest request;
   self->Sign(&request);

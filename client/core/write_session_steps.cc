@@ -24,8 +24,12 @@ Task<> WriteSession::Move(std::shared_ptr<WriteSession> self) {
     self->Absorb();
     const Step step = self->NextStep();
     if (step != Step::kWait) {
-      auto taken = co_await self->Take(step);
-      if (!taken) self->GiveUp(std::move(taken).error());
+      auto done = co_await self->Act(step);
+      if (!done) {
+        Error error = std::move(done).error();
+        if (LosesSession(error.code)) error = co_await self->Explained(std::move(error));
+        self->GiveUp(std::move(error));
+      }
     } else {
       co_await self->news_->Wait();
     }
@@ -35,7 +39,7 @@ Task<> WriteSession::Move(std::shared_ptr<WriteSession> self) {
 
 WriteSession::Step WriteSession::NextStep() const {
   if (!stream_) {
-    if (!queue_.empty()) return Step::kAllocate;
+    if (!queue_.empty()) return Step::kBegin;
     if (SyncWanted() && !unsynced_.empty()) return Step::kSyncSealed;
     return closing_ ? Step::kFinish : Step::kWait;
   }
@@ -51,12 +55,12 @@ WriteSession::Step WriteSession::NextStep() const {
   return Step::kWait;
 }
 
-Task<Status> WriteSession::Take(Step step) {
+Task<Status> WriteSession::Act(Step step) {
   switch (step) {
     case Step::kWait: break;
     case Step::kSend: SendNext(); break;
     case Step::kSync: stream_->SendSync(); break;
-    case Step::kAllocate: co_return co_await Allocate();
+    case Step::kBegin: co_return co_await BeginChunk();
     case Step::kRecover: co_return co_await Recover();
     case Step::kSeal: co_return co_await Seal();
     case Step::kSyncSealed: co_return co_await SyncSealed();
@@ -121,27 +125,45 @@ void WriteSession::Progressed() {
 
 // ---- a chunk's life --------------------------------------------------------------------------------
 
-Task<Status> WriteSession::Allocate() {
+// A new chunk at the end of the file, or the last one opened again, with all its bytes.
+Task<Result<proto::WriteGrant>> WriteSession::AskForChunk(const proto::MutationId* mutation,
+                                                          std::vector<ServerId> avoided, Mono deadline) {
+  if (reopen_) {
+    proto::GrantRequest request;
+    *request.mutable_mutation() = *mutation;
+    Sign(&request);
+    request.set_chunk(reopen_->chunk());
+    request.set_version(reopen_->version());
+    request.set_acked_length(reopen_->length());
+    request.set_reason("append");
+    request.set_reopen(true);
+    co_return co_await master_->Read<proto::WriteGrant>(proto::GRANT, request, deadline);
+  }
+  proto::AddChunkRequest request;
+  *request.mutable_mutation() = *mutation;
+  Sign(&request);
+  request.set_index(index_);
+  for (const ServerId server : avoided) request.add_exclude_servers(server.value);
+  co_return co_await master_->Read<proto::WriteGrant>(proto::ADD_CHUNK, request, deadline);
+}
+
+Task<Status> WriteSession::BeginChunk() {
   const Mono begun = env_.Now();
   // One chunk, whatever it takes: an attempt that failed late may have made it.
   const auto mutation = co_await master_->NewMutation();
   while (!ended_) {
-    proto::AddChunkRequest request;
-    *request.mutable_mutation() = mutation.id();
-    Sign(&request);
-    request.set_index(index_);
     const auto avoided = health_.AllAvoided(env_.Now());
-    for (const ServerId server : avoided) request.add_exclude_servers(server.value);
-    auto grant = co_await master_->Read<proto::WriteGrant>(proto::ADD_CHUNK, request, begun + options_.patience);
+    auto grant = co_await AskForChunk(&mutation.id(), avoided, begun + options_.patience);
     if (ended_) co_return Status();
     if (grant) {
-      if (grant->chain_size() < static_cast<int>(created_.status().replication()) && warnings_.empty()) {
+      if (grant->chain_size() < static_cast<int>(opened_.status.replication()) && warnings_.empty()) {
         warnings_.push_back(std::to_string(grant->chain_size()) + " of " +
-                            std::to_string(created_.status().replication()) + " replicas could be placed");
+                            std::to_string(opened_.status.replication()) + " replicas could be placed");
       }
-      sent_end_ = 0;
+      sent_end_ = reopen_ ? reopen_->length() : 0;
+      reopen_.reset();
       Progressed();
-      co_return co_await OpenStream(std::move(*grant));
+      co_return co_await OpenStream(std::move(*grant), sent_end_);
     }
     Error error = std::move(grant).error();
     const Mono end = Stuck();
@@ -163,15 +185,20 @@ Task<Status> WriteSession::Allocate() {
   co_return Status();
 }
 
-Task<Status> WriteSession::OpenStream(proto::WriteGrant grant) {
+Task<Status> WriteSession::OpenStream(proto::WriteGrant grant, uint64_t acked) {
   if (grant.chain_size() == 0 || (grant.chunk_size() != 0 && grant.chunk_size() != chunk_size_)) {
     co_return Fail(Code::kInternal, "the master's grant of chunk " + ToHex(grant.token().chunk()) +
                                                 " has no replicas or another chunk size");
   }
   const uint64_t length = grant.length();
+  if (length < acked && !PICKET_MUTANT(client_grant_below_acked)) {
+    co_return Fail(Code::kIntegrity, "chunk " + ToHex(grant.token().chunk()) + " goes on from " +
+                                                 std::to_string(length) + " bytes, but " + std::to_string(acked) +
+                                                 " were acknowledged");
+  }
   if (length > sent_end_ && !PICKET_MUTANT(client_grant_beyond_sent)) {
     co_return Fail(Code::kIntegrity, "chunk " + ToHex(grant.token().chunk()) + " is said to hold " +
-                                                 std::to_string(length) + " bytes, of which this writer sent " +
+                                                 std::to_string(length) + " bytes, of which this writer knows " +
                                                  std::to_string(sent_end_));
   }
   stream_ = std::make_shared<ChunkStream>(env_, std::move(grant), options_.sync, news_);
@@ -228,12 +255,7 @@ Task<Status> WriteSession::Recover() {
     auto grant = co_await master_->Mutate<proto::WriteGrant>(proto::GRANT, std::move(request), end);
     if (ended_) co_return Status();
     if (grant) {
-      if (grant->length() < old->acked() && !PICKET_MUTANT(client_grant_below_acked)) {
-        co_return Fail(Code::kIntegrity, "chunk " + ToHex(old->grant().token().chunk()) + " goes on from " +
-                                                     std::to_string(grant->length()) + " bytes, but " +
-                                                     std::to_string(old->acked()) + " were acknowledged");
-      }
-      co_return co_await OpenStream(std::move(*grant));
+      co_return co_await OpenStream(std::move(*grant), old->acked());
     }
     last = std::move(grant).error();
     if (last.code == Code::kNotEnoughReplicas) {
@@ -286,65 +308,6 @@ Task<Status> WriteSession::Seal() {
     news_->NotifyAll();
   }
   if (last) Ended(std::move(*committed->mutable_status()));
-  co_return Status();
-}
-
-Task<Status> WriteSession::SyncSealedAt(Env* env, Unsynced chunk, proto::Hop hop) {
-  proto::SealRequest request;
-  *request.mutable_token() = std::move(chunk.token);
-  request.set_length(chunk.length);
-  request.set_sync(true);
-  request.set_target_incarnation(hop.incarnation());
-  request.set_from_primary(true);
-  Channel channel(*env, Endpoint(hop.host(), static_cast<uint16_t>(hop.port())));
-  auto sealed = co_await channel.Call<proto::SealResponse>(proto::SEAL, request, ChunkStream::kSyncTimeout);
-  if (!sealed) co_return Fail(std::move(sealed).error());
-  co_return Status();
-}
-
-// At each replica itself: a sealed chunk's primary need not hold its lease any more, and a server that
-// restarted since is asked in its present boot.
-Task<Status> WriteSession::TrySyncSealed(Unsynced chunk, Mono deadline) {
-  proto::GetFileRequest request;
-  request.set_inode(created_.status().inode());
-  request.set_first_index(chunk.index);
-  request.set_limit(1);
-  auto file = co_await master_->Read<proto::GetFileResponse>(proto::GET_FILE, request, deadline);
-  if (!file) co_return Fail(std::move(file).error());
-  std::vector<Task<Status>> seals;
-  for (const auto& location : file->chunks()) {
-    if (location.chunk() != chunk.token.chunk()) continue;
-    for (const auto& replica : location.replicas()) {
-      if (replica.counted()) seals.push_back(SyncSealedAt(&env_, chunk, replica.hop()));
-    }
-  }
-  if (seals.empty()) {
-    co_return Fail(Code::kUnavailable, "no live server has a replica of chunk " + ToHex(chunk.token.chunk()));
-  }
-  for (auto& sealed : co_await WhenAll(&env_, std::move(seals))) {
-    if (!sealed) co_return Fail(std::move(sealed).error());
-  }
-  co_return Status();
-}
-
-// A sync that reaches back to chunks that were sealed without one: the seal is asked for again.
-Task<Status> WriteSession::SyncSealed() {
-  const Mono end = Stuck();
-  auto synced = co_await TrySyncSealed(unsynced_.front(), end);
-  if (ended_) co_return Status();
-  if (!synced) {
-    if (JudgeWriteFailure(synced.error(), ServerId(), false).verdict == WriteVerdict::kFinal || env_.Now() >= end) {
-      co_return Fail(std::move(synced).error());
-    }
-    co_await BackOff(synced.error());
-    co_return Status();
-  }
-  Progressed();
-  unsynced_.pop_front();
-  if (unsynced_.empty()) {
-    synced_ = std::max(synced_, ChunkStart());
-    news_->NotifyAll();
-  }
   co_return Status();
 }
 
