@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "common/base/mutation.h"
-#include "common/env/sync.h"
 #include "common/obs/log.h"
 
 namespace picket {
@@ -37,7 +36,8 @@ Granter::Granter(Env& env, MetaStore& store, ChunkTable& chunks, ServerTable& se
       attempts_(attempts),
       giver_(giver),
       options_(options),
-      promises_(env, servers, orders, attempts, options.promises) {}
+      promises_(env, servers, orders, attempts, options.promises),
+      reconciler_(env, servers, orders, attempts, options.promises.order_timeout) {}
 
 Task<Result<proto::WriteGrant>> Granter::Grant(Ask asked) {
   const auto ask = std::make_shared<const Ask>(std::move(asked));
@@ -96,7 +96,7 @@ Task<Result<Granter::Outcome>> Granter::RunRound(std::shared_ptr<const Ask> ask,
       formed.set.push_back(Agreed{seat.answer.server, seat.incarnation, seat.instance, seat.received, true});
     }
   } else {
-    auto reconciled = co_await Reconcile(round, std::move(*plan), left_out, &outcome.failed);
+    auto reconciled = co_await reconciler_.MakeEqual(round, std::move(*plan), left_out, &outcome.failed);
     if (!reconciled) co_return Fail(reconciled.error());
     formed = std::move(*reconciled);
     if (formed.set.empty()) co_return outcome;
@@ -142,7 +142,7 @@ Task<Result<GrantPlan>> Granter::AwaitPlan(std::shared_ptr<const Ask> ask, std::
     }
     const Mono patient_until = begin + (answered >= min_replicas ? options_.linger : options_.patience);
     situation.patient = env_.Now() < std::min(patient_until, limit);
-    situation.joiner_candidates = JoinerCandidates(*round, left_out, min_replicas, record->chunk_size()).size();
+    situation.joiner_candidates = reconciler_.JoinerCandidates(*round, left_out, min_replicas, record->chunk_size()).size();
     GrantPlan plan = PlanGrant(situation);
     if (plan.step != GrantPlan::Step::kWait) co_return plan;
     if (!any_clean && (!any_waiting || env_.Now() >= begin + options_.linger)) {
@@ -217,138 +217,6 @@ Task<Result<bool>> Granter::AwaitOldLease(std::shared_ptr<const Ask> ask, std::s
     // Whoever registers or answers late may end the wait.
     co_await servers_.changed().WaitFor(std::clamp<Nanos>(std::min(until, limit) - now, 1ms, 2s));
   }
-}
-
-std::vector<ServerId> Granter::JoinerCandidates(const Round& round, const std::vector<ServerId>& left_out, size_t count,
-                                                uint64_t chunk_bytes) const {
-  PlacementRequest request;
-  request.count = count;
-  request.chunk_bytes = chunk_bytes;
-  request.exclude = left_out;
-  request.tie = round.attempt.to.value;
-  for (const Seat& seat : round.seats) {
-    request.exclude.push_back(seat.answer.server);
-    const Server* server = servers_.Find(seat.answer.server);
-    if (server != nullptr && seat.answer.state == State::kAnswered) request.racks.push_back(server->rack);
-  }
-  return Place(request, servers_.Candidates());
-}
-
-Task<Result<Granter::Agreed>> Granter::Fill(Attempt attempt, Version from, Agreed member, proto::ReconcileSet set) {
-  const uint64_t length = set.length();
-  const std::vector<uint32_t> crcs(set.block_crcs().begin(), set.block_crcs().end());
-  if (!member.instance) {  // a joiner
-    proto::CreateReplicaRequest create;
-    create.set_chunk(attempt.writer.chunk.value);
-    create.set_inode(attempt.writer.inode.value);
-    create.set_version(from.value);
-    create.set_generation(attempt.writer.generation.value);
-    create.set_joiner(true);
-    auto record = attempts_.Check(attempt);
-    if (!record) co_return Fail(record.error());
-    create.set_chunk_size(record->chunk_size());
-    auto created = co_await orders_.Send<proto::CreateReplicaResponse>(
-        proto::CREATE_REPLICA, member.server, member.incarnation, attempt.id, std::move(create),
-        options_.promises.order_timeout);
-    if (!created) co_return Fail(created.error());
-    member.instance = InstanceId(created->instance());
-    servers_.NoteCreation(member.server);
-  }
-  PICKET_CO_TRY(attempts_.Check(attempt));
-  proto::AdvanceVersionRequest request;
-  request.set_chunk(attempt.writer.chunk.value);
-  request.set_from(from.value);
-  request.set_to(attempt.to.value);
-  request.set_generation(attempt.writer.generation.value);
-  request.set_reopen(true);
-  *request.mutable_set() = std::move(set);
-  // Filling may move the whole chunk.
-  auto response = co_await orders_.Send<proto::AdvanceVersionResponse>(proto::ADVANCE_VERSION, member.server,
-                                                                       member.incarnation, attempt.id,
-                                                                       std::move(request),
-                                                                       3 * options_.promises.order_timeout);
-  if (!response) co_return Fail(response.error());
-  const std::vector<uint32_t> got(response->block_crcs().begin(), response->block_crcs().end());
-  if (response->version() != attempt.to.value || response->length() != length || got != crcs ||
-      response->incarnation() != member.incarnation.value) {
-    Error error(Code::kCorrupt, "chunkserver " + ToString(member.server) + " is not equal after the reconciliation");
-    error.server = member.server.value;
-    co_return Fail(std::move(error));
-  }
-  member.instance = InstanceId(response->instance());
-  member.received = env_.Now();
-  co_return member;
-}
-
-Task<Result<Granter::Formed>> Granter::Reconcile(std::shared_ptr<Round> round, GrantPlan plan,
-                                                 std::vector<ServerId> left_out, std::vector<ServerId>* failed) {
-  const Version exactly = round->attempt.to;
-  auto next = co_await attempts_.Next(round->attempt);
-  if (!next) co_return Fail(next.error());
-  round->over = true;
-  Formed formed;
-  formed.attempt = *next;
-  formed.length = plan.length;
-
-  const Seat& source = round->seats[plan.source];
-  proto::ReconcileSet set;
-  set.set_length(plan.length);
-  for (uint32_t crc : plan.block_crcs) set.add_block_crcs(crc);
-  const Server* source_server = servers_.Find(source.answer.server);
-  if (source_server == nullptr || source_server->incarnation != source.incarnation) {
-    failed->push_back(source.answer.server);
-    co_return formed;
-  }
-  set.mutable_source()->set_server(source.answer.server.value);
-  set.mutable_source()->set_host(source_server->endpoint.host);
-  set.mutable_source()->set_port(source_server->endpoint.port);
-  set.mutable_source()->set_incarnation(source.incarnation.value);
-  set.set_source_version(formed.attempt.to.value);
-
-  // The source first: the others then fill from content that is final.
-  std::vector<Agreed> members;
-  members.push_back(Agreed{source.answer.server, source.incarnation, source.instance, source.received, source.answer.clean});
-  for (size_t i : plan.set) {
-    const Seat& seat = round->seats[i];
-    if (i == plan.source) continue;
-    members.push_back(Agreed{seat.answer.server, seat.incarnation, seat.instance, seat.received, seat.answer.clean});
-  }
-  auto record = attempts_.Check(formed.attempt);
-  if (!record) co_return Fail(record.error());
-  if (plan.joiners > 0) {
-    for (ServerId id : JoinerCandidates(*round, left_out, plan.joiners, record->chunk_size())) {
-      members.push_back(Agreed{id, servers_.Find(id)->incarnation, InstanceId(), Mono(), false});
-    }
-  }
-  PICKET_LOG(env_, kInfo, "chunk {}: {} replicas are made equal at {} bytes under version {}, {} of them new",
-             ToString(formed.attempt.writer.chunk), members.size(), plan.length, formed.attempt.to.ToString(),
-             plan.joiners);
-
-  auto first = co_await Fill(formed.attempt, exactly, members[0], set);
-  std::vector<Result<Agreed>> filled;
-  filled.push_back(std::move(first));
-  if (filled[0]) {
-    std::vector<Task<Result<Agreed>>> fills;
-    for (size_t i = 1; i < members.size(); ++i) fills.push_back(Fill(formed.attempt, exactly, members[i], set));
-    auto rest = co_await WhenAll(&env_, std::move(fills));
-    for (auto& r : rest) filled.push_back(std::move(r));
-  }
-  auto still = attempts_.Check(formed.attempt);
-  if (!still) co_return Fail(still.error());
-  // If one answer is missing the attempt is void (F2).
-  bool complete = true;
-  for (size_t i = 0; i < filled.size(); ++i) {
-    if (filled[i]) continue;
-    PICKET_LOG(env_, kWarning, "chunk {}: {} does not take part: {}", ToString(formed.attempt.writer.chunk),
-               ToString(members[i].server), filled[i].error().ToString());
-    complete = false;
-    // A member that could not be reached is asked again, as it may come back with its bytes.
-    if (i >= plan.set.size() || !IsUnreached(filled[i].error().code)) failed->push_back(members[i].server);
-  }
-  if (!complete) co_return formed;
-  // In the order of the members, new ones last.
-  for (auto& member : filled) formed.set.push_back(std::move(*member));
-  co_return formed;
 }
 
 Task<Result<proto::WriteGrant>> Granter::Commit(std::shared_ptr<const Ask> ask, Formed formed) {

@@ -25,8 +25,8 @@
 #include "master/lease_giver.h"
 #include "master/lease_table.h"
 #include "master/location_map.h"
-#include "master/placement.h"
 #include "master/promises.h"
+#include "master/reconciler.h"
 #include "master/server_table.h"
 #include "proto/client_master.pb.h"
 
@@ -57,19 +57,6 @@ class Granter {
   Task<Result<proto::WriteGrant>> Grant(Ask ask);
 
  private:
-  // One member of a set about to be committed.
-  struct Agreed {
-    ServerId server;
-    Incarnation incarnation;
-    InstanceId instance;
-    Mono received;
-    bool clean = false;
-  };
-  struct Formed {
-    Attempt attempt;
-    uint64_t length = 0;
-    std::vector<Agreed> set;
-  };
   // What one round came to: a grant, or "again" with the servers that failed in it.
   struct Outcome {
     std::shared_ptr<proto::WriteGrant> grant;
@@ -82,14 +69,8 @@ class Granter {
   // True: go on with this round's answers. False: it took long, ask anew.
   Task<Result<bool>> AwaitOldLease(std::shared_ptr<const Ask> ask, std::shared_ptr<Round> round);
   Task<bool> Revoke(ChunkId chunk, Version version, ServerId server, Incarnation incarnation);
-  // An empty set: failed, in `failed`.
-  Task<Result<Formed>> Reconcile(std::shared_ptr<Round> round, GrantPlan plan, std::vector<ServerId> left_out,
-                                 std::vector<ServerId>* failed);
-  Task<Result<Agreed>> Fill(Attempt attempt, Version from, Agreed member, proto::ReconcileSet set);
   Task<Result<proto::WriteGrant>> Commit(std::shared_ptr<const Ask> ask, Formed formed);
   Task<Status> Stop(Attempt attempt, GrantPlan plan);
-  std::vector<ServerId> JoinerCandidates(const Round& round, const std::vector<ServerId>& left_out,
-                                         size_t count, uint64_t chunk_bytes) const;
   Error WaitingFor(const Attempt& attempt, const std::vector<ServerId>& servers, const std::string& why,
                    Nanos retry_after) const;
   Error NotEnough(const Round& round, const std::string& why) const;
@@ -107,6 +88,7 @@ class Granter {
   LeaseGiver& giver_;
   const Options options_;
   Promises promises_;
+  Reconciler reconciler_;
 };
 
 }  // namespace picket
