@@ -79,6 +79,7 @@ class FileSystem {
   FileSystem(const FileSystem&) = delete;
 
   ClientId id() const { return options_.id; }
+  Env& env() { return env_; }
   const FileSystemOptions& options() const { return options_; }
 
   // First contact. kUnavailable within connect_timeout when nobody answers; every other operation

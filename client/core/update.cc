@@ -83,8 +83,9 @@ Task<Result<proto::FileStatus>> Replace(FileSystem* files, std::string path, std
 
 }  // namespace
 
-Task<Result<proto::FileStatus>> Update(Env* env, FileSystem* files, std::string path, UpdateFunction change,
+Task<Result<proto::FileStatus>> Update(FileSystem* files, std::string path, UpdateFunction change,
                                        UpdateOptions options) {
+  Env& env = files->env();
   for (int attempt = 1;; ++attempt) {
     Error lost;
     auto content = co_await ReadContent(files, path, options.max_bytes);
@@ -102,7 +103,7 @@ Task<Result<proto::FileStatus>> Update(Env* env, FileSystem* files, std::string 
     if (attempt >= options.max_attempts) {
       co_return Fail(std::move(lost).WithNextStep("others change this file all the time; try again later"));
     }
-    co_await env->Sleep(NextDelay(kRedo, attempt, env->Random()));
+    co_await env.Sleep(NextDelay(kRedo, attempt, env.Random()));
   }
 }
 

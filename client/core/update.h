@@ -34,7 +34,7 @@ struct UpdateOptions {
 
 // The status after the change, or of the file as it is left (of a missing one: empty). kConflict: somebody else
 // was faster max_attempts times.
-Task<Result<proto::FileStatus>> Update(Env* env, FileSystem* files, std::string path, UpdateFunction change,
+Task<Result<proto::FileStatus>> Update(FileSystem* files, std::string path, UpdateFunction change,
                                        UpdateOptions options);
 
 }  // namespace picket

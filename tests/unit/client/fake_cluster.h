@@ -50,6 +50,8 @@ struct FakeFile {
   proto::FileStatus status;
   uint64_t holder = 0;
   bool removed = false;
+  std::string replaces;              // the name it takes when it is closed
+  proto::Conditions conditions;      // then judged again
   std::vector<proto::ChunkLocation> chunks;
 };
 
@@ -84,7 +86,9 @@ class FakeCluster : public testing::Test {
     master_node.Start([this](Env& env) {
       std::vector<proto::Method> methods{proto::HELLO,  proto::CREATE,      proto::STAT,  proto::GET_FILE,
                                          proto::MKDIR,  proto::ADD_CHUNK,   proto::GRANT, proto::COMMIT_SEAL,
-                                         proto::CLOSE,  proto::ABANDON,     proto::RENEW};
+                                         proto::CLOSE,  proto::ABANDON,     proto::RENEW, proto::OPEN_FILE,
+                                         proto::DELETE, proto::RENAME,      proto::SET_ATTRIBUTES,
+                                         proto::CONCAT, proto::TRUNCATE};
       return std::make_unique<sim::Running<FakeServer>>(
           env, master, Endpoint(master_node.host(), kFakeMasterPort), methods,
           [this](const RpcRequest& r, const std::optional<Twist>& t) { return Master(r, t); });
@@ -175,6 +179,7 @@ class FakeCluster : public testing::Test {
       SealChunk(made, location, part.size());
     }
     made.status.set_open(false);
+    made.status.set_mod_revision(++last_id_);
   }
 
   sim::World world;
@@ -202,9 +207,9 @@ class FakeCluster : public testing::Test {
   }
 
   // ---- the master
-  FakeFile& Make(const std::string& path, uint64_t holder) {
+  FakeFile& Make(const std::string& path, uint64_t holder, bool named = true) {
     const uint64_t inode = ++last_id_;
-    names[path] = inode;
+    if (named) names[path] = inode;
     FakeFile& made = by_inode[inode];
     made.holder = holder;
     made.status.set_inode(inode);
@@ -216,9 +221,13 @@ class FakeCluster : public testing::Test {
     return made;
   }
   proto::ChunkLocation& AddTo(FakeFile& to, const std::vector<uint64_t>& excluded) {
+    const uint64_t index = to.chunks.empty() ? 0 : to.chunks.back().index() + 1;
+    return AddTo(to, excluded, index);
+  }
+  proto::ChunkLocation& AddTo(FakeFile& to, const std::vector<uint64_t>& excluded, uint64_t index) {
     auto& chunk = to.chunks.emplace_back();
     chunk.set_chunk(++last_id_);
-    chunk.set_index(to.chunks.size() - 1);
+    chunk.set_index(index);
     chunk.set_version(Version(1, static_cast<uint32_t>(++last_id_)).value);
     for (size_t i = 0; i < chunkservers.size() && i < replication + excluded.size(); ++i) {
       const uint64_t id = chunkservers[i]->id.value;
@@ -236,13 +245,14 @@ class FakeCluster : public testing::Test {
     replica.mutable_hop()->set_port(server(id).endpoint.port);
     replica.mutable_hop()->set_incarnation(1);
     replica.set_counted(true);
+    replica.set_readable(true);
   }
   void SealChunk(FakeFile& of, proto::ChunkLocation& chunk, uint64_t length) {
     for (const auto& r : chunk.replicas()) server(r.hop().server()).replicas.at(chunk.chunk()).sealed = true;
     chunk.set_sealed(true);
     chunk.set_length(length);
     chunk.set_primary(0);
-    of.status.set_length(of.status.length() + length);
+    of.status.set_length(std::max(of.status.length(), chunk.index() * of.status.chunk_size() + length));
     of.status.set_chunk_count(of.chunks.size());
   }
   proto::WriteGrant GrantOf(const FakeFile& of, const proto::ChunkLocation& chunk, uint64_t length) {
@@ -303,9 +313,13 @@ class FakeCluster : public testing::Test {
         return Say(found);
       }
       case proto::CREATE:
-        return Once<proto::CreateRequest>(r, [this](const auto& request) {
+        return Once<proto::CreateRequest>(r, [this](const auto& request) -> Result<RpcReply> {
           proto::CreateResponse created;
-          FakeFile& made = Make(request.path(), request.holder());
+          if (auto refused = Refuses(request.conditions(), request.path())) return Fail(*refused);
+          const bool over = names.contains(request.path());
+          FakeFile& made = Make(request.path(), request.holder(), !over);
+          if (over) made.replaces = request.path();
+          made.conditions = request.conditions();
           *created.mutable_status() = made.status;
           created.set_generation(made.status.generation());
           created.set_soft_limit_ms(soft_limit_ms);
@@ -316,11 +330,11 @@ class FakeCluster : public testing::Test {
         return Once<proto::AddChunkRequest>(r, [this](const auto& request) -> Result<RpcReply> {
           FakeFile& of = by_inode.at(request.inode());
           EXPECT_EQ(request.generation(), of.status.generation());
-          EXPECT_EQ(request.index(), of.chunks.size());
+          EXPECT_TRUE(of.chunks.empty() || request.index() > of.chunks.back().index());
           EXPECT_TRUE(of.chunks.empty() || of.chunks.back().sealed()) << "the last chunk is open";
           const std::vector<uint64_t> excluded(request.exclude_servers().begin(), request.exclude_servers().end());
           if (excluded.size() + 1 >= chunkservers.size()) return Fail(Code::kNotEnoughReplicas, "too few servers");
-          return Say(GrantOf(of, AddTo(of, excluded), 0));
+          return Say(GrantOf(of, AddTo(of, excluded, request.index()), 0));
         });
       case proto::GRANT:
         return Once<proto::GrantRequest>(r, [this](const auto& request) { return Grant(request); });
@@ -330,8 +344,10 @@ class FakeCluster : public testing::Test {
           auto& chunk = of.chunks.back();
           EXPECT_EQ(request.version(), chunk.version());
           EXPECT_EQ(request.sealed_servers_size(), chunk.replicas_size());
+          if (request.close()) {
+            if (auto refused = ClosesBadly(of)) return Fail(*refused);
+          }
           SealChunk(of, chunk, request.length());
-          if (request.close()) of.status.set_open(false);
           proto::CommitSealResponse committed;
           *committed.mutable_status() = of.status;
           return Say(committed);
@@ -340,11 +356,13 @@ class FakeCluster : public testing::Test {
         return Once<proto::CloseRequest>(r, [this](const auto& request) -> Result<RpcReply> {
           FakeFile& of = by_inode.at(request.inode());
           EXPECT_TRUE(of.chunks.empty() || of.chunks.back().sealed());
-          of.status.set_open(false);
+          if (auto refused = ClosesBadly(of)) return Fail(*refused);
           proto::CloseResponse closed;
           *closed.mutable_status() = of.status;
           return Say(closed);
         });
+      case proto::OPEN_FILE:
+        return Once<proto::OpenRequest>(r, [this](const auto& request) { return OpenAgain(request); });
       case proto::ABANDON:
         return Once<proto::AbandonRequest>(r, [this](const auto& request) {
           by_inode.at(request.inode()).removed = true;
@@ -364,7 +382,8 @@ class FakeCluster : public testing::Test {
         proto::GetFileResponse found;
         *found.mutable_status() = of.status;
         const size_t limit = std::min<size_t>(request.limit(), page_limit);
-        for (size_t i = request.first_index(); i < of.chunks.size(); ++i) {
+        for (size_t i = 0; i < of.chunks.size(); ++i) {
+          if (of.chunks[i].index() < request.first_index()) continue;
           if (static_cast<size_t>(found.chunks_size()) == limit) {
             found.set_more(true);
             break;
@@ -377,11 +396,48 @@ class FakeCluster : public testing::Test {
     }
   }
 
+  std::optional<Error> Refuses(const proto::Conditions& conditions, const std::string& path) {
+    const auto name = names.find(path);
+    if (conditions.if_absent() && name != names.end()) return Error(Code::kConflict, path + " exists");
+    if (!conditions.has_if_version()) return std::nullopt;
+    const uint64_t now = name == names.end() ? 0 : by_inode.at(name->second).status.mod_revision();
+    if (now == conditions.if_version()) return std::nullopt;
+    return Error(Code::kConflict, path + " has changed").WithTokens(conditions.if_version(), now);
+  }
+  std::optional<Error> ClosesBadly(FakeFile& of) {
+    if (!of.replaces.empty()) {
+      if (auto refused = Refuses(of.conditions, of.replaces)) return refused;
+      names[of.replaces] = of.status.inode();
+    }
+    of.status.set_open(false);
+    of.status.set_mod_revision(++last_id_);
+    return std::nullopt;
+  }
+  Result<RpcReply> OpenAgain(const proto::OpenRequest& request) {
+    if (!names.contains(request.path())) {
+      if (!request.create()) return Fail(Code::kNotFound, request.path() + " does not exist");
+      Make(request.path(), request.holder());
+    }
+    FakeFile& of = file(request.path());
+    of.holder = request.holder();
+    of.status.set_open(true);
+    of.status.set_generation(++last_id_);
+    proto::OpenResponse opened;
+    *opened.mutable_status() = of.status;
+    opened.set_generation(of.status.generation());
+    opened.set_soft_limit_ms(soft_limit_ms);
+    opened.set_live_servers(static_cast<uint32_t>(chunkservers.size()));
+    if (!of.chunks.empty()) *opened.mutable_last_chunk() = of.chunks.back();
+    return Say(opened);
+  }
+
   Result<RpcReply> Grant(const proto::GrantRequest& request) {
     FakeFile& of = by_inode.at(request.inode());
     auto& chunk = of.chunks.back();
     EXPECT_EQ(request.version(), chunk.version());
+    EXPECT_EQ(request.reopen(), chunk.sealed());
     proto::ChunkLocation next = chunk;
+    next.set_sealed(false);
     next.clear_replicas();
     uint64_t common = UINT64_MAX;
     for (const auto& replica : chunk.replicas()) {

@@ -201,14 +201,15 @@ TEST(LocationCache, ForgetsTheLeastRecentlyUsed) {
   EXPECT_FALSE(cache.Find(InodeId(2), 0));
 }
 
-TEST(LocationCache, KeepsCountedReplicasOnly) {
+TEST(LocationCache, KeepsReadableReplicasOnly) {
   proto::ChunkLocation location;
   location.set_chunk(5);
   for (uint64_t i = 1; i <= 3; ++i) {
     auto& replica = *location.add_replicas();
     replica.mutable_hop()->set_server(i);
     replica.mutable_hop()->set_host("h");
-    replica.set_counted(i != 2);
+    replica.set_counted(i == 1);
+    replica.set_readable(i != 2);  // the third is between two committed sets
     if (i == 2) replica.set_state(proto::CORRUPT);
   }
   const ChunkPlace place = PlaceFromProto(location);

@@ -367,12 +367,57 @@ TEST_F(WriteTest, ALostSessionFences) {
   soft_limit_ms = 6000;
   auto writer = Create("/f");
   ASSERT_TRUE(Run(WriteAll(writer.get(), "hello", 5)));
+  const uint64_t generation = file("/f").status.generation();
   lost_inodes = {file("/f").status.inode()};
+  file("/f").status.set_generation(generation + 5);
+  file("/f").status.set_holder("00000000000000aa");
   world.RunFor(5s);
   auto written = Run(writer->Write(Buffer::Copy("x")));
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().code, Code::kStaleGeneration);
-  EXPECT_EQ(written.error().token, file("/f").status.generation());
+  EXPECT_EQ(written.error().token, generation);
+  EXPECT_EQ(written.error().mark, generation + 5);
+  EXPECT_EQ(written.error().holder, "00000000000000aa");
+  EXPECT_THAT(written.error().message, HasSubstr("/f"));
+  EXPECT_THAT(written.error().next_step, HasSubstr("look at it"));
+}
+
+TEST_F(WriteTest, ALostSessionOfARemovedFileSaysSo) {
+  soft_limit_ms = 6000;
+  auto writer = Create("/f");
+  lost_inodes = {file("/f").status.inode()};
+  master.always[proto::GET_FILE] = Twist::Refuse(Error(Code::kNotFound, "no such inode"));
+  world.RunFor(5s);
+  auto written = Run(writer->Write(Buffer::Copy("x")));
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, Code::kStaleGeneration);
+  EXPECT_THAT(written.error().next_step, HasSubstr("the file was removed"));
+}
+
+TEST_F(WriteTest, ALostSessionIsReportedAlsoWhenNobodySaysWhoHasIt) {
+  soft_limit_ms = 6000;
+  auto writer = Create("/f");
+  lost_inodes = {file("/f").status.inode()};
+  master.always[proto::GET_FILE] = Twist::Silence();
+  world.RunFor(5s);
+  auto written = Run(writer->Write(Buffer::Copy("x")));
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, Code::kStaleGeneration);
+}
+
+TEST_F(WriteTest, AReplicasRefusalOfAnOldWriterSaysWhoHasTheFile) {
+  auto writer = Create("/f");
+  ASSERT_TRUE(Run(WriteAll(writer.get(), "hello", 5)));
+  ASSERT_TRUE(Run(writer->Flush()));
+  const uint64_t generation = file("/f").status.generation();
+  file("/f").status.set_holder("00000000000000aa");
+  Twists(0) = {Twist::Refuse(Error(Code::kStaleGeneration, "old writer").WithTokens(generation, generation + 1))};
+  ASSERT_TRUE(Run(WriteAll(writer.get(), "x", 1)));
+  auto closed = Run(writer->Close());
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().code, Code::kStaleGeneration);
+  EXPECT_EQ(closed.error().mark, generation + 1);
+  EXPECT_EQ(closed.error().holder, "00000000000000aa");
 }
 
 TEST_F(WriteTest, ASilentMasterDoesNotEndASession) {
