@@ -4,6 +4,8 @@
 #include "chunkserver/mutation.h"
 #include "chunkserver/order_service.h"
 #include "chunkserver/read_service.h"
+#include "chunkserver/record_append.h"
+#include "chunkserver/recovery_service.h"
 #include "chunkserver/seal.h"
 #include "common/identity/data_dir.h"
 #include "common/obs/log.h"
@@ -44,9 +46,12 @@ struct Chunkserver::Parts {
         leases(e, o.lease_margin_percent),
         announcer(e, leases, channels),
         mutations(e, self, store, leases, channels, changes, announcer),
+        records(e, self, store, leases, changes, mutations),
         seals(e, self, store, leases, channels, changes),
         reads(e, self, store, changes),
-        orders(e, self, state, store, leases, channels, changes, announcer, o.dir, o.reserve_bytes),
+        gate(self, state),
+        orders(e, gate, state, store, leases, channels, changes, announcer, o.dir, o.reserve_bytes),
+        recoveries(e, gate, store, leases, channels, changes),
         master(e, o.master),
         stopping(e),
         server(e) {
@@ -70,9 +75,12 @@ struct Chunkserver::Parts {
   cs::LeaseHolder leases;
   cs::AckedAnnouncer announcer;
   cs::MutationService mutations;
+  cs::RecordAppendService records;
   cs::SealService seals;
   cs::ReadService reads;
+  cs::OrderGate gate;
   cs::OrderService orders;
+  cs::RecoveryService recoveries;
   Channel master;
   std::unique_ptr<cs::Registrar> registrar;
   std::unique_ptr<cs::Heartbeat> heartbeat;
@@ -97,6 +105,12 @@ void Chunkserver::Parts::Register() {
   server.HandleOrdered(proto::WRITE_PACKET, [this](RpcRequest request, Responder responder) {
     mutations.OnPacket(std::move(request), std::move(responder));
   });
+  server.HandleOrdered(proto::APPEND_RECORD, [this](RpcRequest request, Responder responder) {
+    records.OnAppend(std::move(request), std::move(responder));
+  });
+  server.Handle<proto::LookupRecordRequest, proto::LookupRecordResponse>(
+      proto::LOOKUP_RECORD,
+      [this](auto request, Mono deadline) { return records.Lookup(std::move(request), deadline); });
   server.Handle<proto::SealRequest, proto::SealResponse>(
       proto::SEAL, [this](auto request, Mono deadline) { return seals.Seal(std::move(request), deadline); });
   server.Handle(proto::READ, [this](RpcRequest request) { return reads.Read(std::move(request)); });
@@ -111,6 +125,12 @@ void Chunkserver::Parts::Register() {
   server.Handle<proto::AdvanceVersionRequest, proto::AdvanceVersionResponse>(
       proto::ADVANCE_VERSION,
       [this](auto request, Mono deadline) { return orders.Advance(std::move(request), deadline); });
+  server.Handle<proto::BeginRecoveryRequest, proto::BeginRecoveryResponse>(
+      proto::BEGIN_RECOVERY,
+      [this](auto request, Mono deadline) { return recoveries.Begin(std::move(request), deadline); });
+  server.Handle<proto::FinishRecoveryRequest, proto::FinishRecoveryResponse>(
+      proto::FINISH_RECOVERY,
+      [this](auto request, Mono deadline) { return recoveries.Finish(std::move(request), deadline); });
   server.Handle<proto::GrantLeaseRequest, proto::GrantLeaseResponse>(
       proto::GRANT_LEASE, [this](auto request, Mono deadline) { return orders.Grant(std::move(request), deadline); });
   server.Handle<proto::RevokeLeaseRequest, proto::RevokeLeaseResponse>(

@@ -22,13 +22,15 @@ Status JudgePresence(const Marks& m) {
   return {};
 }
 
+Error StaleVersion(const Marks& m, Version token) {
+  return Error(Code::kStaleVersion,
+               Name(m) + ": version " + token.ToString() + " is older than the mark " + m.version.ToString())
+      .WithTokens(token.value, m.version.value)
+      .WithNextStep("ask the master for the chunk's present version");
+}
+
 Status JudgeVersion(const Marks& m, Version token) {
-  if (token < m.version && !PICKET_MUTANT(fence_version)) {
-    return Fail(Error(Code::kStaleVersion,
-                      Name(m) + ": version " + token.ToString() + " is older than the mark " + m.version.ToString())
-                    .WithTokens(token.value, m.version.value)
-                    .WithNextStep("ask the master for the chunk's present version"));
-  }
+  if (token < m.version && !PICKET_MUTANT(fence_version)) return Fail(StaleVersion(m, token));
   if (token > m.version && !PICKET_MUTANT(fence_version_ahead)) {
     return Fail(Error(Code::kReplicaBehind, Name(m) + ": this replica is at version " + m.version.ToString() +
                                                 " and missed version " + token.ToString())
@@ -72,7 +74,8 @@ Status JudgeTarget(const Marks& m, const Self& self, Incarnation target) {
 // F4: after a restart an unsealed replica may lack acknowledged bytes.
 Status JudgeClean(const Marks& m, const Self& self) {
   if (m.raised_in != self.incarnation && !PICKET_MUTANT(fence_unclean)) {
-    return Fail(Error(Code::kReplicaUnclean, Name(m) + ": this server restarted since the replica's last grant")
+    return Fail(Error(Code::kReplicaUnclean, Name(m) + (m.raised_in ? ": this server restarted since its last grant"
+                                                                    : ": it gave bytes up that are still to be filled"))
                     .WithTokens(m.raised_in.value, self.incarnation.value)
                     .WithNextStep("ask the master for a grant"));
   }
@@ -87,13 +90,25 @@ Status JudgeOpen(const Marks& m) {
   return {};
 }
 
+Status JudgeSerial(const Marks& m, uint64_t last_serial, uint64_t serial, bool may_repeat) {
+  const bool in_turn = serial == last_serial + 1 || (may_repeat && serial == last_serial);
+  if (!in_turn && !PICKET_MUTANT(fence_serial)) {
+    return Fail(Error(Code::kOutOfOrder, Name(m) + ": packet " + std::to_string(serial) + " came after packet " +
+                                             std::to_string(last_serial))
+                    .WithTokens(serial, last_serial)
+                    .WithNextStep("ask the master for a grant"));
+  }
+  return {};
+}
+
 }  // namespace
 
-Status FenceRead(const Marks& m, const Self& self, Version version) {
+Status FenceRead(const Marks& m, const Self& self, Version readable_from, Version version) {
   PICKET_TRY(JudgePresence(m));
-  PICKET_TRY(JudgeVersion(m, version));
+  if (version < readable_from && !PICKET_MUTANT(read_from)) return Fail(StaleVersion(m, version));
+  if (version > m.version) PICKET_TRY(JudgeVersion(m, version));
   if (m.state == ReplicaState::kSealed) return {};
-  if (m.state != ReplicaState::kOpen && !PICKET_MUTANT(fence_read_state)) {
+  if (m.state == ReplicaState::kCreating && !PICKET_MUTANT(fence_read_state)) {
     return Refuse(Code::kReplicaBehind, Name(m) + ": the replica is still being filled", "use another replica");
   }
   return JudgeClean(m, self);
@@ -118,17 +133,24 @@ Status FenceMutation(const Marks& m, const Self& self, const MutationTokens& t) 
 }
 
 Status FenceSequence(const Marks& m, uint64_t last_serial, uint64_t serial, uint64_t offset, bool empty) {
-  const bool in_turn = serial == last_serial + 1 || (empty && serial == last_serial);
-  if (!in_turn && !PICKET_MUTANT(fence_serial)) {
-    return Fail(Error(Code::kOutOfOrder, Name(m) + ": packet " + std::to_string(serial) + " came after packet " +
-                                             std::to_string(last_serial))
-                    .WithTokens(serial, last_serial)
-                    .WithNextStep("ask the master for a grant"));
-  }
+  PICKET_TRY(JudgeSerial(m, last_serial, serial, empty));
   if (offset != m.length && !PICKET_MUTANT(fence_offset)) {
     return Fail(Error(Code::kOutOfOrder, Name(m) + ": packet at " + std::to_string(offset) + ", the replica ends at " +
                                              std::to_string(m.length))
                     .WithTokens(offset, m.length)
+                    .WithNextStep("ask the master for a grant"));
+  }
+  return {};
+}
+
+Status FenceOverwrite(const Marks& m, uint64_t last_serial, uint64_t serial, uint64_t offset, uint64_t size) {
+  PICKET_TRY(JudgeSerial(m, last_serial, serial, false));
+  const bool within = size > 0 && offset <= m.length && size <= m.length - offset;
+  if (!within && !PICKET_MUTANT(fence_overwrite_bounds)) {
+    return Fail(Error(Code::kOutOfOrder, Name(m) + ": an overwrite of " + std::to_string(size) + " bytes at " +
+                                             std::to_string(offset) + ", the replica ends at " +
+                                             std::to_string(m.length))
+                    .WithTokens(offset + size, m.length)
                     .WithNextStep("ask the master for a grant"));
   }
   return {};
@@ -238,6 +260,87 @@ Result<AdvanceStep> FenceAdvance(const Marks& m, const AdvanceTokens& o) {
                   "order with reopen");
   }
   return AdvanceStep::kRaise;
+}
+
+Result<BeginStep> FenceBeginRecovery(const Marks& m, const BeginTokens& o) {
+  PICKET_TRY(JudgePresence(m));
+  if (o.to <= o.from && !PICKET_MUTANT(fence_begin_order)) {
+    return Fail(Error(Code::kInvalidArgument, Name(m) + ": a recovery from version " + o.from.ToString() + " to " +
+                                                  o.to.ToString() + " does not raise anything")
+                    .WithTokens(o.to.value, o.from.value)
+                    .WithNextStep("mint a higher version"));
+  }
+  if (m.version == o.to && !PICKET_MUTANT(fence_begin_once)) {
+    PICKET_TRY(JudgeGeneration(m, o.generation));
+    if (m.state == ReplicaState::kRecovering || m.state == ReplicaState::kSealed) return BeginStep::kAlreadyBegun;
+    return Refuse(Code::kConflict, Name(m) + ": version " + o.to.ToString() + " was not raised by a recovery",
+                  "mint a higher version");
+  }
+  if (m.version < o.from && !PICKET_MUTANT(fence_begin_behind)) {
+    return Fail(Error(Code::kReplicaBehind, Name(m) + ": the recovery begins at version " + o.from.ToString() +
+                                                ", this replica is at " + m.version.ToString())
+                    .WithTokens(o.from.value, m.version.value)
+                    .WithNextStep("the replica is stale: leave it out"));
+  }
+  if (m.version > o.to && !PICKET_MUTANT(fence_begin_stale)) {
+    return Fail(Error(Code::kStaleVersion, Name(m) + ": the recovery's version " + o.to.ToString() +
+                                               " is older than the mark " + m.version.ToString())
+                    .WithTokens(o.to.value, m.version.value)
+                    .WithNextStep("a newer attempt took over: give this one up"));
+  }
+  if (o.generation < m.generation && !PICKET_MUTANT(fence_begin_generation)) {
+    return Fail(StaleGeneration(m, o.generation));
+  }
+  if (m.state == ReplicaState::kCreating && !PICKET_MUTANT(fence_begin_state)) {
+    return Refuse(Code::kReplicaBehind, Name(m) + ": a replica that is still to be filled tells nothing",
+                  "leave it out");
+  }
+  return BeginStep::kBegin;
+}
+
+Result<FinishStep> FenceFinishRecovery(const Marks& m, uint64_t known_acked, const FinishTokens& o) {
+  PICKET_TRY(JudgePresence(m));
+  if (!PICKET_MUTANT(fence_finish_exact)) {
+    PICKET_TRY(JudgeVersion(m, o.version));
+    PICKET_TRY(JudgeGeneration(m, o.generation));
+  }
+  if (m.state == ReplicaState::kSealed && m.sealed_generation == o.generation && !PICKET_MUTANT(fence_finish_once)) {
+    if (o.length == m.length && o.digest == m.digest) return FinishStep::kAlreadyFinished;
+    return Fail(Error(Code::kConflict, Name(m) + ": finish at " + std::to_string(o.length) +
+                                           " bytes, but this recovery sealed it at " + std::to_string(m.length) +
+                                           (o.length == m.length ? " with another digest" : ""))
+                    .WithTokens(o.length, m.length)
+                    .WithNextStep("begin a new recovery"));
+  }
+  if (m.state != ReplicaState::kRecovering && !PICKET_MUTANT(fence_finish_state)) {
+    return Refuse(Code::kConflict, Name(m) + ": the replica is " + std::string(StateName(m.state)) + ", not recovering",
+                  "begin a new recovery");
+  }
+  if (o.length < known_acked && !o.truncation && !PICKET_MUTANT(fence_finish_acked)) {
+    return Fail(Error(Code::kIntegrity, Name(m) + ": recovery ends at " + std::to_string(o.length) + ", but " +
+                                            std::to_string(known_acked) + " bytes are known to be acknowledged")
+                    .WithTokens(o.length, known_acked)
+                    .WithNextStep("keep every replica and inspect them with 'picket chunk show'"));
+  }
+  return FinishStep::kFinish;
+}
+
+Status FenceRestore(const Marks& m, Version version, Generation generation) {
+  if (m.state == ReplicaState::kNone) return {};
+  if (m.state != ReplicaState::kTombstone && !PICKET_MUTANT(fence_restore_presence)) {
+    return Refuse(Code::kConflict, Name(m) + ": there is a replica here, at version " + m.version.ToString(),
+                  "delete it first, or leave the other one in quarantine");
+  }
+  if (version < m.version && !PICKET_MUTANT(fence_restore_version)) {
+    return Fail(Error(Code::kStaleVersion, Name(m) + ": the replica in quarantine has version " + version.ToString() +
+                                               ", the mark here is " + m.version.ToString())
+                    .WithTokens(version.value, m.version.value)
+                    .WithNextStep("its bytes are out of date: leave it in quarantine"));
+  }
+  if (generation < m.generation && !PICKET_MUTANT(fence_restore_generation)) {
+    return Fail(StaleGeneration(m, generation));
+  }
+  return {};
 }
 
 Status FenceGrant(const Marks& m, const Self& self, Version version, Generation generation) {

@@ -24,10 +24,11 @@ struct Marks {
   ReplicaState state = ReplicaState::kNone;
   Version version;
   Generation generation;
-  Incarnation raised_in;
+  Incarnation raised_in;  // 0: it gave bytes up to be filled, and was not
   InstanceId instance;
   AttemptId attempt;
   Generation sealed_generation;
+  uint32_t digest = 0;  // of a sealed replica
   uint64_t length = 0;
 };
 
@@ -40,8 +41,10 @@ struct Self {
 
 // ---- reads -----------------------------------------------------------------------------------------
 
-// A client's read: the reader's version is the mark, the replica open and clean, or sealed.
-Status FenceRead(const Marks& marks, const Self& self, Version version);
+// A client's read: the replica is sealed, or clean and not still to be filled. Any version from the one under
+// which its content was last committed up to the mark will do: an attempt that raises the mark takes no
+// acknowledged byte away, so a reader is held up neither by it nor by its death.
+Status FenceRead(const Marks& marks, const Self& self, Version readable_from, Version version);
 // A replica reads the whole content, during a reconciliation: at exactly the named mark.
 Status FenceSource(const Marks& marks, Version version);
 
@@ -57,6 +60,9 @@ Status FenceMutation(const Marks& marks, const Self& self, const MutationTokens&
 // A packet with bytes is number `last + 1` and begins at the end; an empty one (a sync) may also bear
 // the last number. OUT_OF_ORDER otherwise.
 Status FenceSequence(const Marks& marks, uint64_t last_serial, uint64_t serial, uint64_t offset, bool empty);
+
+// A packet that replaces bytes is number `last + 1` too, and ends at or below the end.
+Status FenceOverwrite(const Marks& marks, uint64_t last_serial, uint64_t serial, uint64_t offset, uint64_t size);
 
 enum class SealStep { kSeal, kAlreadySealed };
 // Exact length (D9); a repeat under the same version, generation and length is answered again.
@@ -92,8 +98,35 @@ struct AdvanceTokens {
 // is executed a second time (F2, D5).
 Result<AdvanceStep> FenceAdvance(const Marks& marks, const AdvanceTokens& order);
 
+enum class BeginStep { kBegin, kAlreadyBegun };
+struct BeginTokens {
+  Version from;
+  Version to;
+  Generation generation;
+};
+// A mark from `from` on and below `to`: one in between was left by an attempt that was not committed. Below
+// `from` the replica missed a set and stays as it is, so that no attempt can hide it (F3). At `to` already:
+// answered again, nothing is executed.
+Result<BeginStep> FenceBeginRecovery(const Marks& marks, const BeginTokens& order);
+
+enum class FinishStep { kFinish, kAlreadyFinished };
+struct FinishTokens {
+  Version version;
+  Generation generation;
+  uint64_t length = 0;
+  uint32_t digest = 0;
+  bool truncation = false;
+};
+// Executed once: only at exactly these marks and in state `recovering`; sealed there by this generation with
+// the same content is "done" (F7). Below what is known to be acknowledged only a truncation may end (F6).
+Result<FinishStep> FenceFinishRecovery(const Marks& marks, uint64_t known_acked, const FinishTokens& order);
+
 // A lease for the open, clean replica at exactly this version and generation.
 Status FenceGrant(const Marks& marks, const Self& self, Version version, Generation generation);
+
+// A replica comes back from quarantine at `version`: only above every mark that is left here, or at that of
+// the tombstone which its own deletion left.
+Status FenceRestore(const Marks& marks, Version version, Generation generation);
 
 enum class DeleteStep { kDelete, kAlreadyGone };
 // Exactly this instance at exactly this version (F13); gone with a tombstone at or above it is success.

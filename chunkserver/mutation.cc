@@ -56,16 +56,26 @@ Status MutationService::Judge(const Replica& replica, Packet* packet) const {
       for (const proto::Hop& hop : lease->others) *r.add_chain() = hop;
     }
   }
-  if (!packet->announcement()) {
+  // Bytes that are no frames would hide every record behind them.
+  const bool records_only = !r.forwarded() && !packet->own && r.token().mode() == proto::RECORD_APPEND;
+  if (records_only && !packet->bytes.empty() && !PICKET_MUTANT(record_only)) {
+    return Fail(Error(Code::kConflict,
+                      "chunk " + ToString(packet->chunk()) + ": in a record-append session bytes come as records")
+                    .WithNextStep("append records, or open the file for writing"));
+  }
+  if (r.overwrite()) {
+    PICKET_TRY(FenceOverwrite(marks, replica.last_serial, r.serial(), r.offset(), packet->bytes.size()));
+  } else if (!packet->announcement()) {
     PICKET_TRY(FenceSequence(marks, replica.last_serial, r.serial(), r.offset(), packet->bytes.empty()));
   }
-  const uint64_t end = marks.length + packet->bytes.size();
-  const uint64_t pieces = packet->bytes.empty() ? 0 : BlocksIn(end) - marks.length / kBlockSize;
+  const uint64_t start = r.overwrite() ? r.offset() : marks.length;
+  const uint64_t end = start + packet->bytes.size();
+  const uint64_t pieces = packet->bytes.empty() ? 0 : BlocksIn(end) - start / kBlockSize;
   if (end > replica.file->slot().chunk_size || static_cast<uint64_t>(r.piece_crcs_size()) != pieces) {
     return Fail(Code::kInvalidArgument, "chunk " + ToString(packet->chunk()) + ": a packet of " +
                                             std::to_string(packet->bytes.size()) + " bytes with " +
                                             std::to_string(r.piece_crcs_size()) + " checksums does not fit at " +
-                                            std::to_string(marks.length));
+                                            std::to_string(start));
   }
   return {};
 }
@@ -134,7 +144,12 @@ Task<Result<proto::WritePacketResponse>> MutationService::Process(ReplicaPtr rep
 
   if (Status verified = VerifyPieces(packet); !verified) co_return Fail(std::move(verified).error());
   std::vector<uint32_t> crcs(r.piece_crcs().begin(), r.piece_crcs().end());
-  Status applied = co_await file->Append(packet.bytes, std::move(crcs), !r.unsynced_seal());
+  Status applied;
+  if (r.overwrite()) {
+    applied = co_await file->Overwrite(r.offset(), packet.bytes, std::move(crcs));
+  } else {
+    applied = co_await file->Append(packet.bytes, std::move(crcs), !r.unsynced_seal());
+  }
   if (!applied) {
     PICKET_LOG(env_, kWarning, "chunk {}: a packet could not be written: {}", ToString(packet.chunk()),
                applied.error().ToString());
@@ -144,9 +159,15 @@ Task<Result<proto::WritePacketResponse>> MutationService::Process(ReplicaPtr rep
   const uint64_t length = file->length();
   const uint64_t lineage = file->slot().lineage;
   if (!packet.announcement()) replica->last_serial = r.serial();
+  replica->Committed();
   replica->known_acked = std::max(replica->known_acked, std::min(acked, length));
   if (from_client) leases_.MarkMutated(packet.chunk(), Version(r.token().version()));
-  if (!packet.bytes.empty()) Trace(ProtocolEvent::Kind::kMutationApplied, packet, length, r.serial());
+  if (packet.applied) packet.applied(length);
+  if (r.overwrite()) {
+    Trace(ProtocolEvent::Kind::kOverwriteApplied, packet, r.offset() + packet.bytes.size(), r.serial());
+  } else if (!packet.bytes.empty()) {
+    Trace(ProtocolEvent::Kind::kMutationApplied, packet, length, r.serial());
+  }
   ticket.Release();
 
   if (r.sync() && !PICKET_MUTANT(sync_packet)) {

@@ -10,6 +10,8 @@
 // Runs on the chunkserver's executor.
 #pragma once
 
+#include <functional>
+
 #include "chunkserver/acked_announcer.h"
 #include "chunkserver/change_log.h"
 #include "chunkserver/lease_holder.h"
@@ -34,23 +36,29 @@ class MutationService {
   // For RpcServer::HandleOrdered.
   void OnPacket(RpcRequest request, Responder responder);
 
-  // The chunk's lock is held meanwhile, and the master's orders wait for it.
-  static constexpr Nanos kConnectTimeout = 2s;
-
- private:
   struct Packet {
     proto::WritePacketRequest request;
     Buffer bytes;
     Mono deadline;
+    bool own = false;  // made by this server, as primary, in a client's name: a record, padding
+    // Told the chunk's length when the packet is applied here, before the lock is released.
+    std::function<void(uint64_t length)> applied;
     ChunkId chunk() const { return ChunkId(request.token().chunk()); }
     // Carries the acknowledged length only, outside the sequence of packets.
     bool announcement() const { return bytes.empty() && !request.sync() && request.serial() == 0; }
   };
 
-  Task<> Run(ReplicaPtr replica, FifoLock::Ticket ticket, Packet packet, Responder responder);
+  // Steps 1 to 4 for one packet, with the chunk's lock held by `ticket`, which is released when the packet is
+  // applied here.
   Task<Result<proto::WritePacketResponse>> Process(ReplicaPtr replica, FifoLock::Ticket ticket, Packet packet);
-  // Fills the chain of a client's packet from the lease.
+  // The fence of a packet. Fills the chain of a client's packet from the lease. REQUIRES: the lock.
   Status Judge(const Replica& replica, Packet* packet) const;
+
+  // The chunk's lock is held meanwhile, and the master's orders wait for it.
+  static constexpr Nanos kConnectTimeout = 2s;
+
+ private:
+  Task<> Run(ReplicaPtr replica, FifoLock::Ticket ticket, Packet packet, Responder responder);
   Task<Result<std::unique_ptr<PendingCall>>> Forward(const Packet* packet, uint64_t acked, proto::Hop next);
   Status VerifyPieces(const Packet& packet) const;
   void Trace(ProtocolEvent::Kind kind, const Packet& packet, uint64_t length, uint64_t value) const;

@@ -1,44 +1,18 @@
 #include "chunkserver/order_service.h"
 
 #include "chunkserver/blame.h"
+#include "chunkserver/promise.h"
 #include "chunkserver/replica_copy.h"
 #include "common/base/mutation.h"
 #include "common/obs/log.h"
 
 namespace picket::cs {
-namespace {
-
-OrderTokens Tokens(const proto::OrderHeader& h) {
-  OrderTokens t;
-  t.cluster = h.cluster();
-  t.epoch = Epoch{h.epoch().number(), h.epoch().nonce()};
-  t.server = ServerId(h.server());
-  t.incarnation = Incarnation(h.incarnation());
-  return t;
-}
-
-}  // namespace
-
-std::unexpected<Error> OrderService::Refusal(Error e) const { return Fail(BlameSelf(std::move(e), self_.server)); }
-
-Status OrderService::Judge(const proto::OrderHeader& header) {
-  const OrderTokens tokens = Tokens(header);
-  PICKET_TRY(FenceOrder(self_, state_.mark().epoch, tokens));
-  state_.SeeRevision(tokens.epoch, header.revision());
-  return {};
-}
-
-Task<Status> OrderService::Admit(proto::OrderHeader header) {
-  const OrderTokens tokens = Tokens(header);
-  PICKET_CO_TRY(FenceOrder(self_, state_.mark().epoch, tokens));
-  if (tokens.epoch.number > state_.mark().epoch.number) PICKET_CO_TRY(co_await state_.RaiseEpoch(tokens.epoch));
-  co_return Status();
-}
+std::unexpected<Error> OrderService::Refusal(Error e) const { return Fail(BlameSelf(std::move(e), gate_.self().server)); }
 
 // ---- create ----------------------------------------------------------------------------------------
 
 Task<Result<proto::CreateReplicaResponse>> OrderService::Create(proto::CreateReplicaRequest request, Mono) {
-  if (Status admitted = co_await Admit(request.header()); !admitted) co_return Refusal(admitted.error());
+  if (Status admitted = co_await gate_.Admit(request.header()); !admitted) co_return Refusal(admitted.error());
   if (request.chunk() == 0 || request.version() == 0 || !ValidChunkSize(request.chunk_size())) {
     co_return Refusal(Error(Code::kInvalidArgument, "a replica of " + std::to_string(request.chunk_size()) +
                                                         " bytes at version 0 or without a chunk id cannot be created"));
@@ -55,14 +29,14 @@ Task<Result<proto::CreateReplicaResponse>> OrderService::Create(proto::CreateRep
 
 Task<Result<proto::CreateReplicaResponse>> OrderService::CreateLocked(ReplicaPtr replica,
                                                                       proto::CreateReplicaRequest r) {
-  PICKET_CO_TRY(Judge(r.header()));
+  PICKET_CO_TRY(gate_.Judge(r.header()));
   const Version version(r.version());
   const Generation generation(r.generation());
   const AttemptId attempt(r.header().attempt());
   auto step = FenceCreate(replica->marks(), version, generation, attempt);
   if (!step) co_return Fail(step.error());
   proto::CreateReplicaResponse response;
-  response.set_incarnation(self_.incarnation.value);
+  response.set_incarnation(gate_.self().incarnation.value);
   if (*step == CreateStep::kAlreadyCreated) {
     PICKET_CO_TRY(co_await replica->file->Settle());
     response.set_instance(replica->marks().instance.value);
@@ -87,11 +61,11 @@ Task<Result<proto::CreateReplicaResponse>> OrderService::CreateLocked(ReplicaPtr
   slot.version = version;
   slot.generation = generation;
   slot.state = r.joiner() ? ReplicaState::kCreating : ReplicaState::kOpen;
-  slot.raised_in = self_.incarnation;
+  slot.raised_in = gate_.self().incarnation;
   slot.instance = *instance;
   slot.attempt = attempt;
   slot.chunk_size = r.chunk_size();
-  slot.epoch = state_.mark().epoch;
+  slot.epoch = gate_.epoch();
   slot.revision = r.header().revision();
   PICKET_CO_TRY(co_await store_.Create(replica, std::move(slot)));
   Trace(ProtocolEvent::Kind::kReplicaCreated, *replica, 0);
@@ -103,12 +77,12 @@ Task<Result<proto::CreateReplicaResponse>> OrderService::CreateLocked(ReplicaPtr
 // ---- advance ---------------------------------------------------------------------------------------
 
 Task<Result<proto::AdvanceVersionResponse>> OrderService::Advance(proto::AdvanceVersionRequest request, Mono deadline) {
-  if (Status admitted = co_await Admit(request.header()); !admitted) co_return Refusal(admitted.error());
+  if (Status admitted = co_await gate_.Admit(request.header()); !admitted) co_return Refusal(admitted.error());
   const ChunkId chunk(request.chunk());
   LockedReplica locked = co_await store_.Locked(chunk);
   const ReplicaPtr replica = locked.replica;
   const Marks before = locked.marks;
-  if (Status judged = Judge(request.header()); !judged) co_return Refusal(judged.error());
+  if (Status judged = gate_.Judge(request.header()); !judged) co_return Refusal(judged.error());
   AdvanceTokens tokens;
   tokens.from = Version(request.from());
   tokens.to = Version(request.to());
@@ -126,103 +100,62 @@ Task<Result<proto::AdvanceVersionResponse>> OrderService::Advance(proto::Advance
     changes_.Changed(chunk);
     if (!raised) co_return Refusal(raised.error());
   }
-  auto file = replica->file;
-  // Also a repeat promises what it reports (F5).
-  if (Status settled = co_await file->Settle(); !settled) {
+  auto promise = co_await Promise(replica, gate_.self(), before.version, std::nullopt);
+  if (!promise) {
     changes_.Changed(chunk);
-    co_return Refusal(settled.error());
+    co_return Refusal(promise.error());
   }
-  if (file->slot().state != ReplicaState::kSealed && file->dirty()) {
-    if (Status synced = co_await file->SyncUpTo(file->length(), file->slot().lineage); !synced) {
-      changes_.Changed(chunk);
-      co_return Refusal(synced.error());
-    }
-  }
-  const Slot& slot = file->slot();
-  proto::AdvanceVersionResponse response;
-  response.set_mark_before(before.version.value);
-  response.set_version(slot.version.value);
-  response.set_generation(slot.generation.value);
-  response.set_state(static_cast<proto::ReplicaState>(slot.state));
-  response.set_length(file->length());
-  for (uint32_t crc : file->BlockCrcs()) response.add_block_crcs(crc);
-  response.set_known_acked(replica->known_acked);
-  response.set_incarnation(self_.incarnation.value);
-  response.set_instance(slot.instance.value);
-  response.set_digest(slot.state == ReplicaState::kSealed ? slot.digest : 0);
   if (!replica->answered_at) replica->answered_at = env_.Now();
-  co_return response;
+  co_return promise;
 }
 
 Task<Status> OrderService::Raise(ReplicaPtr replica, proto::AdvanceVersionRequest r, Mono deadline) {
   auto file = replica->file;
   const Marks before = file->marks();
+  const bool reopened = before.state == ReplicaState::kSealed && r.reopen();
   Marking marking;
   marking.version = Version(r.to());
   marking.generation = Generation(r.generation());
-  marking.raised_in = self_.incarnation;
-  marking.epoch = state_.mark().epoch;
+  marking.raised_in = VouchedBy(before, gate_.self());
+  marking.epoch = gate_.epoch();
   marking.revision = r.header().revision();
-  marking.state = before.state == ReplicaState::kSealed && r.reopen() ? ReplicaState::kOpen : before.state;
+  // What an attempt left recovering is written again too: its recovery was not committed.
+  marking.state = reopened || before.state == ReplicaState::kRecovering ? ReplicaState::kOpen : before.state;
   // From here on no packet of the old version is accepted as primary, whatever becomes of the order.
   leases_.Drop(replica->chunk);
+  if ((reopened || r.has_set()) && !co_await file->SlicesSent(deadline)) {
+    co_return Fail(Code::kUnavailable, "chunk " + ToString(replica->chunk) + ": its bytes are still being sent");
+  }
   if (r.has_set()) {
+    PICKET_CO_TRY(CheckSet(replica->chunk, r.set(), file->slot().chunk_size));
+    PICKET_CO_TRY(co_await MakeEqual(&env_, &channels_, gate_.self().server, file, r.set(), deadline));
     marking.state = ReplicaState::kOpen;
-    PICKET_CO_TRY(co_await Reconcile(replica, r.set(), marking, deadline));
+    marking.raised_in = gate_.self().incarnation;
+    PICKET_CO_TRY(co_await file->RaiseAndCut(marking, r.set().length(), TailCrcOf(r.set())));
   } else {
     PICKET_CO_TRY(co_await file->Raise(marking));
   }
-  replica->last_serial = 0;
-  replica->answered_at.reset();
-  replica->known_acked = std::min(replica->known_acked, file->length());
+  // A chunk is reopened at what it was sealed with: all of that is acknowledged.
+  if (reopened) replica->known_acked = before.length;
+  replica->MarkRaised(IsWhole(before, gate_.self()));
   if (file->length() < before.length) Trace(ProtocolEvent::Kind::kReplicaTruncated, *replica, file->length());
   Trace(ProtocolEvent::Kind::kMarkRaised, *replica, file->length(), file->length());
   co_return Status();
 }
 
-Task<Status> OrderService::Reconcile(ReplicaPtr replica, proto::ReconcileSet set, Marking marking, Mono deadline) {
-  auto file = replica->file;
-  if (set.length() > file->slot().chunk_size ||
-      static_cast<uint64_t>(set.block_crcs_size()) != BlocksIn(set.length())) {
-    co_return Fail(Code::kInvalidArgument, "chunk " + ToString(replica->chunk) + ": " +
-                                               std::to_string(set.block_crcs_size()) + " block checksums for " +
-                                               std::to_string(set.length()) + " bytes");
-  }
-  if (file->slot().state == ReplicaState::kSealed && !co_await file->SlicesSent(deadline)) {
-    co_return Fail(Code::kUnavailable, "chunk " + ToString(replica->chunk) + ": its bytes are still being sent");
-  }
-  const std::vector<uint32_t> crcs(set.block_crcs().begin(), set.block_crcs().end());
-  auto equal = co_await file->EqualPrefix(set.length(), crcs);
-  if (!equal) co_return Fail(equal.error());
-  if (*equal == set.length()) {
-    const uint32_t tail_crc = set.length() % kBlockSize == 0 ? 0 : crcs.back();
-    co_return co_await file->RaiseAndCut(marking, set.length(), tail_crc);
-  }
-  if (set.source().server() == self_.server.value) {
-    co_return Fail(Error(Code::kShort, "chunk " + ToString(replica->chunk) +
-                                           ": named as the source, this replica has " + std::to_string(*equal) +
-                                           " of the " + std::to_string(set.length()) + " bytes")
-                       .WithTokens(set.length(), *equal)
-                       .WithNextStep("choose another source"));
-  }
-  if (*equal < file->length()) PICKET_CO_TRY(co_await file->Cut(*equal));
-  PICKET_CO_TRY(co_await FillFrom(&env_, &channels_, file, std::move(set), deadline));
-  co_return co_await file->Raise(marking);
-}
-
 // ---- leases ----------------------------------------------------------------------------------------
 
 Task<Result<proto::GrantLeaseResponse>> OrderService::Grant(proto::GrantLeaseRequest r, Mono) {
-  if (Status admitted = co_await Admit(r.header()); !admitted) co_return Refusal(admitted.error());
+  if (Status admitted = co_await gate_.Admit(r.header()); !admitted) co_return Refusal(admitted.error());
   const ChunkId chunk(r.chunk());
   LockedReplica locked = co_await store_.Locked(chunk);
   const ReplicaPtr replica = locked.replica;
   const Marks marks = locked.marks;
-  if (Status judged = Judge(r.header()); !judged) co_return Refusal(judged.error());
+  if (Status judged = gate_.Judge(r.header()); !judged) co_return Refusal(judged.error());
   const Version version(r.version());
   const Generation generation(r.generation());
-  if (Status judged = FenceGrant(marks, self_, version, generation); !judged) co_return Refusal(judged.error());
-  if (r.members_size() == 0 || r.members(0).server() != self_.server.value) {
+  if (Status judged = FenceGrant(marks, gate_.self(), version, generation); !judged) co_return Refusal(judged.error());
+  if (r.members_size() == 0 || r.members(0).server() != gate_.self().server.value) {
     co_return Refusal(
         Error(Code::kInvalidArgument, "chunk " + ToString(chunk) + ": a lease names its primary as the first member"));
   }
@@ -238,6 +171,7 @@ Task<Result<proto::GrantLeaseResponse>> OrderService::Grant(proto::GrantLeaseReq
   Status granted =
       leases_.Grant(chunk, std::move(lease), *replica->answered_at, std::chrono::milliseconds(r.lease_ms()));
   if (!granted) co_return Refusal(granted.error());
+  replica->Committed();
   if (replica->last_serial == 0) {
     // The master has committed this version: what its members hold is L, and counts as acknowledged (D6).
     replica->known_acked = marks.length;
@@ -251,8 +185,8 @@ Task<Result<proto::GrantLeaseResponse>> OrderService::Grant(proto::GrantLeaseReq
 }
 
 Task<Result<proto::RevokeLeaseResponse>> OrderService::Revoke(proto::RevokeLeaseRequest r, Mono) {
-  if (Status admitted = co_await Admit(r.header()); !admitted) co_return Refusal(admitted.error());
-  if (Status judged = Judge(r.header()); !judged) co_return Refusal(judged.error());
+  if (Status admitted = co_await gate_.Admit(r.header()); !admitted) co_return Refusal(admitted.error());
+  if (Status judged = gate_.Judge(r.header()); !judged) co_return Refusal(judged.error());
   leases_.Revoke(ChunkId(r.chunk()), Version(r.version()));
   co_return proto::RevokeLeaseResponse();
 }
@@ -260,12 +194,12 @@ Task<Result<proto::RevokeLeaseResponse>> OrderService::Revoke(proto::RevokeLease
 // ---- delete ----------------------------------------------------------------------------------------
 
 Task<Result<proto::DeleteReplicaResponse>> OrderService::Delete(proto::DeleteReplicaRequest r, Mono) {
-  if (Status admitted = co_await Admit(r.header()); !admitted) co_return Refusal(admitted.error());
+  if (Status admitted = co_await gate_.Admit(r.header()); !admitted) co_return Refusal(admitted.error());
   const ChunkId chunk(r.chunk());
   LockedReplica locked = co_await store_.Locked(chunk);
   const ReplicaPtr replica = locked.replica;
   const Marks marks = locked.marks;
-  if (Status judged = Judge(r.header()); !judged) co_return Refusal(judged.error());
+  if (Status judged = gate_.Judge(r.header()); !judged) co_return Refusal(judged.error());
   auto step = FenceDelete(marks, Version(r.version()), InstanceId(r.instance()));
   if (!step) co_return Refusal(step.error());
   if (*step == DeleteStep::kDelete) {
@@ -295,24 +229,16 @@ Task<Result<proto::DescribeReplicaResponse>> OrderService::Describe(proto::Descr
     co_return Refusal(Error(Code::kNotFound, "chunk " + ToHex(r.chunk()) + ": no replica here"));
   }
   proto::DescribeReplicaResponse response;
-  *response.mutable_replica() = store_.Report(*replica, self_.incarnation);
+  *response.mutable_replica() = store_.Report(*replica, gate_.self().incarnation);
   response.set_durable_length(replica->file->slot().durable_length);
   response.set_known_acked(replica->known_acked);
   response.set_lease_left_ms(static_cast<uint32_t>(leases_.Left(replica->chunk) / 1ms));
-  response.set_incarnation(self_.incarnation.value);
+  response.set_incarnation(gate_.self().incarnation.value);
   co_return response;
 }
 
 void OrderService::Trace(ProtocolEvent::Kind kind, const Replica& replica, uint64_t length, uint64_t value) {
-  ProtocolEvent e{};
-  e.kind = kind;
-  e.server = self_.server;
-  e.chunk = replica.chunk;
-  e.version = replica.file->slot().version;
-  e.generation = replica.file->slot().generation;
-  e.length = length;
-  e.value = value;
-  env_.Trace(e);
+  TraceReplica(&env_, gate_.self().server, kind, replica, length, value);
 }
 
 }  // namespace picket::cs

@@ -10,6 +10,7 @@
 #include "chunkserver/acked_announcer.h"
 #include "chunkserver/change_log.h"
 #include "chunkserver/lease_holder.h"
+#include "chunkserver/order_gate.h"
 #include "chunkserver/replica_store.h"
 #include "chunkserver/server_state.h"
 #include "common/rpc/client.h"
@@ -19,11 +20,11 @@ namespace picket::cs {
 
 class OrderService {
  public:
-  OrderService(Env& env, const Self& self, ServerState& state, ReplicaStore& store, LeaseHolder& leases,
+  OrderService(Env& env, OrderGate& gate, ServerState& state, ReplicaStore& store, LeaseHolder& leases,
                ChannelPool& channels, ChangeLog& changes, AckedAnnouncer& announcer, std::string dir,
                uint64_t reserve_bytes)
       : env_(env),
-        self_(self),
+        gate_(gate),
         state_(state),
         store_(store),
         leases_(leases),
@@ -41,18 +42,14 @@ class OrderService {
   Task<Result<proto::DescribeReplicaResponse>> Describe(proto::DescribeReplicaRequest request, Mono deadline);
 
  private:
-  // Judges the header and marks its epoch.
-  Task<Status> Admit(proto::OrderHeader header);
-  Status Judge(const proto::OrderHeader& header);
   Task<Result<proto::CreateReplicaResponse>> CreateLocked(ReplicaPtr replica, proto::CreateReplicaRequest request);
   Task<Status> Raise(ReplicaPtr replica, proto::AdvanceVersionRequest request, Mono deadline);
-  Task<Status> Reconcile(ReplicaPtr replica, proto::ReconcileSet set, Marking marking, Mono deadline);
   Task<Status> DeleteLocked(ReplicaPtr replica);
   void Trace(ProtocolEvent::Kind kind, const Replica& replica, uint64_t length, uint64_t value = 0);
   std::unexpected<Error> Refusal(Error e) const;
 
   Env& env_;
-  const Self& self_;
+  OrderGate& gate_;
   ServerState& state_;
   ReplicaStore& store_;
   LeaseHolder& leases_;

@@ -9,6 +9,8 @@ namespace {
 
 Error DoesNotParse() { return Error(Code::kInvalidArgument, "the request does not parse as its method's message"); }
 
+Version ReadableFrom(const LockedReplica& l) { return l.replica ? l.replica->readable_from : Version(); }
+
 }  // namespace
 
 Error ReadService::Blame(Error e) const { return BlameSelf(std::move(e), self_.server); }
@@ -30,12 +32,13 @@ Task<Result<RpcReply>> ReadService::Read(RpcRequest request) {
   proto::ReadRequest r;
   if (!r.ParseFromString(request.body)) co_return Fail(Blame(DoesNotParse()));
   LockedReplica l = co_await store_.Locked(ChunkId(r.chunk()));
-  if (Status judged = FenceRead(l.marks, self_, Version(r.version())); !judged) {
+  if (Status judged = FenceRead(l.marks, self_, ReadableFrom(l), Version(r.version())); !judged) {
     co_return Fail(Blame(std::move(judged).error()));
   }
   if (Status ready = co_await Use(l.replica); !ready) co_return Fail(Blame(std::move(ready).error()));
   auto file = l.replica->file;
-  const bool sealed = l.marks.state == ReplicaState::kSealed;
+  // Under an older version the seal is of an attempt that may never be committed (F11).
+  const bool sealed = l.marks.state == ReplicaState::kSealed && l.marks.version == Version(r.version());
   uint64_t readable = file->length();
   if (!sealed && !PICKET_MUTANT(read_known_acked)) readable = std::min(readable, l.replica->known_acked);
 
@@ -134,7 +137,7 @@ Task<Result<proto::VerifyReplicaResponse>> ReadService::Verify(proto::VerifyRepl
   for (uint64_t block = first;; block += step) {
     if (env_.Now() >= deadline) co_return Fail(Blame(Error(Code::kDeadlineExceeded, "verification was not finished")));
     LockedReplica l = co_await store_.Locked(ChunkId(r.chunk()));
-    Status judged = FenceRead(l.marks, self_, Version(r.version()));
+    Status judged = FenceRead(l.marks, self_, ReadableFrom(l), Version(r.version()));
     if (!judged && judged.error().code == Code::kCorrupt) break;
     if (!judged) co_return Fail(Blame(std::move(judged).error()));
     if (Status ready = co_await Use(l.replica); !ready) {

@@ -41,6 +41,7 @@ Marks ReplicaFile::marks() const {
   m.instance = slot_.instance;
   m.attempt = slot_.attempt;
   m.sealed_generation = slot_.sealed_generation;
+  m.digest = slot_.digest;
   m.length = length_;
   return m;
 }
@@ -116,7 +117,11 @@ Task<Status> ReplicaFile::OpenFiles() {
       co_return Fail(Code::kCorrupt, DataPath() + " has " + std::to_string(*size) + " bytes, " +
                                          std::to_string(slot_.length) + " are sealed");
     }
-    if (Crc32c(bytes.data(), BlocksIn(slot_.length) * 4) != slot_.digest) {
+    if (slot_.durable_length == slot_.length && slot_.length % kBlockSize != 0) {
+      // A recovery cuts, seals and only then writes the table's last entry.
+      handles->table[slot_.length / kBlockSize] = slot_.tail_crc;
+    }
+    if (Crc32c(handles->table.data(), BlocksIn(slot_.length) * 4) != slot_.digest) {
       co_return Fail(Code::kCorrupt, MetaPath() + ": the CRC table does not match the sealed digest");
     }
   }
@@ -200,6 +205,7 @@ Task<Status> ReplicaFile::Append(Buffer bytes, std::vector<uint32_t> crcs, bool 
 }
 
 Task<Status> ReplicaFile::SyncContent(uint64_t length) {
+  PICKET_CO_TRY(co_await PlaceOverwrites());
   if (PICKET_MUTANT(sync_content)) co_return Status();
   auto handles = open_;
   std::vector<Task<Status>> syncs;
@@ -220,6 +226,7 @@ Task<Status> ReplicaFile::WriteSlot(std::shared_ptr<File> meta, Slot next, bool 
     slot_unsynced_ = false;
   }
   next.sequence = slot_.sequence + 1;
+  if (pending() && next.state != ReplicaState::kSealed && !PICKET_MUTANT(overwrite_flag)) next.overwritten = true;
   Buffer bytes = Buffer::Copy(EncodeSlot(next));
   PICKET_CO_TRY(co_await meta->WriteAt(next.sequence % 2 * kSlotSize, bytes));
   if (sync && !PICKET_MUTANT(sync_slot)) {
@@ -227,13 +234,15 @@ Task<Status> ReplicaFile::WriteSlot(std::shared_ptr<File> meta, Slot next, bool 
   }
   slot_unsynced_ = !sync;
   slot_ = std::move(next);
+  // What is in the redo file is in place now, or of no use any more.
+  if (sync && pending()) PICKET_CO_TRY(co_await redo_->Clear());
   co_return Status();
 }
 
 Task<Status> ReplicaFile::SyncNow() {
   PICKET_CO_TRY(Usable());
   const uint64_t length = length_;
-  if (length == slot_.durable_length) co_return Status();
+  if (length == slot_.durable_length && !pending()) co_return Status();
   const uint32_t tail_crc = TailCrc();
   PICKET_CO_TRY(co_await SyncContent(length));
   Slot next = slot_;
@@ -250,7 +259,7 @@ Task<Status> ReplicaFile::SyncUpTo(uint64_t length, uint64_t lineage) {
                                                 " took over during the sync")
                        .WithNextStep("ask the master for a grant"));
   }
-  if (slot_.durable_length >= length) co_return Status();
+  if (slot_.durable_length >= length && !pending()) co_return Status();
   co_return co_await SyncNow();
 }
 
@@ -260,6 +269,9 @@ Task<Status> ReplicaFile::Mark(Marking m, uint64_t length, uint32_t tail_crc) {
   PICKET_CHECK(m.version >= slot_.version && m.generation >= slot_.generation);
   const bool cut = length < length_;
   Slot next = slot_;
+  // A recovery remembers the seal that it found, as long as the content is that of the seal (F11).
+  const bool of_seal = slot_.state == ReplicaState::kSealed || slot_.state == ReplicaState::kRecovering;
+  if (m.state != ReplicaState::kRecovering || !of_seal || cut) next.sealed_generation = Generation();
   next.version = m.version;
   next.generation = m.generation;
   next.state = m.state;
@@ -269,7 +281,8 @@ Task<Status> ReplicaFile::Mark(Marking m, uint64_t length, uint32_t tail_crc) {
   next.length = next.durable_length = length;
   next.tail_crc = tail_crc;
   ++next.lineage;
-  PICKET_CO_TRY(co_await WriteSlot(open_->meta, std::move(next), true));
+  const bool sync = m.state != ReplicaState::kRecovering || !PICKET_MUTANT(sync_begin);
+  PICKET_CO_TRY(co_await WriteSlot(open_->meta, std::move(next), sync));
   if (cut) {
     length_ = length;
     table_synced_blocks_ = std::min(table_synced_blocks_, length / kBlockSize);
@@ -283,7 +296,7 @@ Task<Status> ReplicaFile::Raise(Marking marking) {
   PICKET_CO_TRY(Usable());
   const uint64_t length = length_;
   const uint32_t tail_crc = TailCrc();
-  if (length != slot_.durable_length) PICKET_CO_TRY(co_await SyncContent(length));
+  if (length != slot_.durable_length || pending()) PICKET_CO_TRY(co_await SyncContent(length));
   if (marking.state == ReplicaState::kSealed) {
     // A sealed replica keeps its content and digest; only the marks move.
     Slot next = slot_;
@@ -304,7 +317,7 @@ Task<Status> ReplicaFile::RaiseAndCut(Marking marking, uint64_t length, uint32_t
   auto ticket = co_await slot_lock_.Lock();
   PICKET_CO_TRY(Usable());
   PICKET_CHECK(length <= length_);
-  if (length > slot_.durable_length) PICKET_CO_TRY(co_await SyncContent(length));
+  if (length > slot_.durable_length || pending()) PICKET_CO_TRY(co_await SyncContent(length));
   co_return co_await Mark(marking, length, tail_crc);
 }
 
@@ -316,10 +329,10 @@ Task<Status> ReplicaFile::Cut(uint64_t length) {
   same.version = slot_.version;
   same.generation = slot_.generation;
   same.state = slot_.state == ReplicaState::kSealed ? ReplicaState::kOpen : slot_.state;
-  same.raised_in = slot_.raised_in;
+  same.raised_in = Incarnation();  // nobody vouches for what is left
   same.epoch = slot_.epoch;
   same.revision = slot_.revision;
-  if (length > slot_.durable_length) PICKET_CO_TRY(co_await SyncContent(length));
+  if (length > slot_.durable_length || pending()) PICKET_CO_TRY(co_await SyncContent(length));
   co_return co_await Mark(same, length, 0);
 }
 
@@ -332,6 +345,8 @@ Task<Status> ReplicaFile::Seal(Generation generation, bool sync) {
   const uint64_t blocks = BlocksIn(length_);
   if (length_ % kBlockSize != 0) PICKET_CO_TRY(co_await WriteTable(blocks - 1, 1));
   Slot next = slot_;
+  const bool redo = redo_ || slot_.overwritten;
+  sync = sync || pending();  // readers of a sealed replica get the data file as it is
   if (sync) {
     table_synced_blocks_ = 0;  // the tail's entry counts from now on
     PICKET_CO_TRY(co_await SyncContent(std::max(length_, kBlockSize)));
@@ -343,7 +358,10 @@ Task<Status> ReplicaFile::Seal(Generation generation, bool sync) {
   next.length = length_;
   next.digest = Crc32c(handles->table.data(), blocks * 4);
   next.sealed_generation = generation;
-  co_return co_await WriteSlot(open_->meta, std::move(next), sync);
+  next.overwritten = false;
+  PICKET_CO_TRY(co_await WriteSlot(open_->meta, std::move(next), sync));
+  if (redo && sync) co_await RemoveRedo();
+  co_return Status();
 }
 
 Task<Result<std::shared_ptr<File>>> ReplicaFile::OpenMeta() {
@@ -373,9 +391,12 @@ Task<Status> ReplicaFile::Entomb(int64_t wall_ns) {
   Slot next = slot_;
   next.state = ReplicaState::kTombstone;
   next.deleted_ns = wall_ns;
+  next.overwritten = false;
   ++next.lineage;
+  const bool redo = redo_ || slot_.overwritten;
   PICKET_CO_TRY(co_await WriteSlot(*meta, std::move(next), true));
   open_.reset();
+  if (redo) co_await RemoveRedo();
   co_return Status();
 }
 

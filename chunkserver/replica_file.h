@@ -1,18 +1,21 @@
-// One replica on disk: <chunk>.data, pure bytes, and <chunk>.meta (replica_format.h). Every durable
-// change of a replica is a method here.
+// One replica on disk: <chunk>.data, pure bytes, and <chunk>.meta (replica_format.h); blocks that were
+// overwritten and are not yet in place: <chunk>.redo (redo_log.h). Every durable change of a replica is a
+// method here.
 //
 // 1. The mark in the slot never goes back. A change of marks or state becomes visible in memory only
 //    after the slot is durable.
 // 2. What a slot promises is durable before the slot: data, then the CRC page, then the slot.
-// 3. Bytes below the slot's durable length are not overwritten: they are given up by a slot first.
+// 3. Bytes below the slot's durable length are not changed in place: they are given up by a slot first, or
+//    their blocks' new content is durable in the redo file. A block is old or new, never torn.
 // 4. A failed sync is never retried: what was written since the last good one may be gone although reads
 //    still show it. The replica is given up (kCorrupt in memory) and said to be.
 // 5. A write that failed for space changes nothing that is promised.
-// 6. A crash of the process loses no byte that Append has returned for; a power cut none below the
-//    durable length.
+// 6. A crash of the process loses nothing that Append or Overwrite has returned for; a power cut nothing
+//    that a sync, a seal or a mark covers.
 //
 //   Create ─▶ open ──Append──▶ open ──Seal──▶ sealed ──Raise(reopen)──▶ open
-//               │  Raise, Cut, SyncUpTo keep the state
+//               ├─ Raise(recovering) ─▶ recovering ──Finish──▶ sealed
+//               │  Overwrite, Raise, Cut, SyncUpTo keep the state
 //               └─ Entomb ─▶ tombstone;   MarkCorrupt, a failed sync ─▶ corrupt
 //
 // REQUIRES, unless said otherwise: the caller holds the chunk's lock, and Load succeeded.
@@ -25,6 +28,7 @@
 #include <vector>
 
 #include "chunkserver/fence.h"
+#include "chunkserver/redo_log.h"
 #include "chunkserver/replica_format.h"
 #include "common/env/sync.h"
 
@@ -54,7 +58,9 @@ class ReplicaFile {
   const Slot& slot() const { return slot_; }
   Marks marks() const;
   uint64_t length() const { return length_; }  // applied; not necessarily durable
-  bool dirty() const { return length_ != slot_.durable_length; }
+  bool dirty() const { return length_ != slot_.durable_length || pending(); }
+  // Bytes were replaced since it was last sealed, or created. Survives a crash as the bytes do.
+  bool overwritten() const { return slot_.overwritten || pending(); }
 
   // Opens both files and reads the CRC table; nothing when that is done. kCorrupt when they do not fit
   // the slot (the replica is marked so).
@@ -62,7 +68,10 @@ class ReplicaFile {
   bool loaded() const { return open_ != nullptr; }
   // True if memory holds nothing that the files do not.
   bool CanUnload() const;
-  void Unload() { open_.reset(); }
+  void Unload() {
+    open_.reset();
+    redo_.reset();
+  }
 
   // After a start, before anything else: finds the longest verified prefix. A replica whose bytes below
   // the durable length are not what the slot says becomes kCorrupt, durably. Replicas sealed without a
@@ -72,6 +81,11 @@ class ReplicaFile {
   // Appends at length(). REQUIRES: `crcs` are the verified CRCs of the parts of `bytes` in each block.
   // On return the bytes survive a crash of the process. `writeback`: begin to write back early.
   Task<Status> Append(Buffer bytes, std::vector<uint32_t> crcs, bool writeback);
+
+  // Replaces bytes that are all below length(). REQUIRES: as Append. On return they survive a crash of the
+  // process, and each block they touch is old or new whatever happens. kCorrupt when a block's old bytes do
+  // not match their checksum: the replica is marked so.
+  Task<Status> Overwrite(uint64_t offset, Buffer bytes, std::vector<uint32_t> crcs);
 
   // Makes everything applied when it runs durable, at least `length`. Callers that wait for each other
   // share one sync. The chunk's lock is not needed. `lineage`: of the slot when `length` was applied;
@@ -84,8 +98,13 @@ class ReplicaFile {
   // partial last block.
   Task<Status> RaiseAndCut(Marking marking, uint64_t length, uint32_t tail_crc);
   // Gives up the bytes from `length`, a block boundary, on, durably, under the present marks: so that a
-  // reconciliation can fill it anew.
+  // reconciliation can fill it anew. Until an order says that it is whole again no boot vouches for the
+  // replica (raised_in is 0): it is unclean, whatever becomes of the filling.
   Task<Status> Cut(uint64_t length);
+
+  // A recovery's end: marks, the end at `length` (<= length()) and the seal in one slot, durable on return.
+  // Bytes beyond go only after that. `tail_crc` is that of the partial last block.
+  Task<Status> Finish(Marking marking, uint64_t length, uint32_t tail_crc);
 
   // Seals at length(). With `sync` durable on return.
   Task<Status> Seal(Generation generation, bool sync);
@@ -95,6 +114,10 @@ class ReplicaFile {
   // Load is not required.
   Task<Status> Settle();
 
+  // Removes a redo file that an earlier process left and that counts for nothing: the slot says so, and is
+  // made durable first. Load is not required.
+  Task<Status> DropRedo();
+
   // Durable tombstone with the marks; the files are closed and the data is left to be moved away.
   Task<Status> Entomb(int64_t wall_ns);
   // Says durably (if the disk lets it) that the replica is not to be used.
@@ -103,6 +126,9 @@ class ReplicaFile {
   // The CRC of each block up to length().
   std::vector<uint32_t> BlockCrcs() const;
   uint32_t BlockCrc(uint64_t block) const { return open_->table[block]; }
+  // The CRC that the block before `length` would have if the replica ended there. The bytes of a block that
+  // is not whole then are read and verified: kCorrupt. 0 at a block boundary.
+  Task<Result<uint32_t>> TailCrcAt(uint64_t length);
   // How many leading bytes are equal to content with these block CRCs: `length`, or a block boundary.
   Task<Result<uint64_t>> EqualPrefix(uint64_t length, std::vector<uint32_t> crcs);
   // Re-reads these blocks and compares; false when one differs or is missing.
@@ -118,6 +144,7 @@ class ReplicaFile {
 
   static std::string DataName(ChunkId chunk) { return ToString(chunk) + ".data"; }
   static std::string MetaName(ChunkId chunk) { return ToString(chunk) + ".meta"; }
+  static std::string RedoName(ChunkId chunk) { return ToString(chunk) + ".redo"; }
   static constexpr uint64_t kWritebackStep = 8 << 20;
 
  private:
@@ -140,12 +167,24 @@ class ReplicaFile {
   Task<Result<std::shared_ptr<File>>> OpenMeta();
   // Writes table entries [first, first + count) from memory.
   Task<Status> WriteTable(uint64_t first, uint64_t count);
-  // Data and CRC page up to `length`. REQUIRES slot_lock_.
+  // Data and CRC page up to `length`, overwritten blocks in place. REQUIRES slot_lock_.
   Task<Status> SyncContent(uint64_t length);
+  // There are blocks whose content is in the redo file.
+  bool pending() const { return redo_ && !redo_->empty(); }
+  // The redo file durable, then its blocks in place, not synced. REQUIRES slot_lock_.
+  Task<Status> PlaceOverwrites();
+  // Puts the overwritten blocks over what was read at `offset` from the data file. REQUIRES slot_lock_.
+  Task<Status> ReadOverwritten(uint64_t offset, Buffer into);
+  Task<Result<RedoBlock>> Patched(uint64_t block, uint64_t at, Buffer bytes, uint32_t crc);
+  // After a start: places what the redo file has, and says what the checksums at these two ends are by now.
+  Task<Status> Replay(Progress* durable, Progress* target);
+  Task<> RemoveRedo();
+  Task<Result<Buffer>> ReadLocked(uint64_t offset, size_t size);
   Task<Status> SyncNow();
   Task<Status> WriteSlot(std::shared_ptr<File> meta, Slot next, bool sync);
   Task<Status> Mark(Marking marking, uint64_t length, uint32_t tail_crc);
-  Task<Result<uint64_t>> VerifiedEnd(Progress target);
+  Task<> TidySealed(bool redo);
+  Task<Result<uint64_t>> VerifiedEnd(Progress promised, Progress target);
   Status GiveUp(const char* what, const Error& cause);
   Status Usable() const;
 
@@ -154,6 +193,7 @@ class ReplicaFile {
   Slot slot_;
   uint64_t length_;
   std::shared_ptr<Handles> open_;
+  std::unique_ptr<RedoLog> redo_;  // from the first overwrite on
   std::shared_ptr<Slices> slices_;
   FifoLock slot_lock_;  // whoever writes a slot holds it; taken after the chunk's lock
   uint64_t table_synced_blocks_ = 0;

@@ -26,9 +26,10 @@ Task<Status> ReplicaFile::Recover() {
     co_return Status();
   }
   const bool sealed = slot_.state == ReplicaState::kSealed;
-  Progress target;
-  target.length = slot_.durable_length;
-  target.tail_crc = slot_.tail_crc;
+  Progress promised;
+  promised.length = slot_.durable_length;
+  promised.tail_crc = slot_.tail_crc;
+  Progress target = promised;
   if (sealed) {
     target.length = slot_.length;
     target.tail_crc = slot_.length % kBlockSize == 0 ? 0 : open_->table[slot_.length / kBlockSize];
@@ -42,7 +43,12 @@ Task<Status> ReplicaFile::Recover() {
       target = *progress;
     }
   }
-  auto end = co_await VerifiedEnd(target);
+  if (Status replayed = co_await Replay(&promised, &target); !replayed) {
+    if (replayed.error().code != Code::kCorrupt) co_return replayed;
+    co_await MarkCorrupt(replayed.error().message);
+    co_return Status();
+  }
+  auto end = co_await VerifiedEnd(promised, target);
   if (!end) {
     if (end.error().code != Code::kCorrupt) co_return Fail(end.error());
     co_await MarkCorrupt(end.error().message);
@@ -58,18 +64,22 @@ Task<Status> ReplicaFile::Recover() {
     Slot next = slot_;
     next.durable_length = length_;
     next.tail_crc = TailCrc();
-    co_return co_await WriteSlot(open_->meta, std::move(next), true);
+    PICKET_CO_TRY(co_await WriteSlot(open_->meta, std::move(next), true));
+    if (redo_) co_await RemoveRedo();
+    co_return Status();
   }
   // VerifiedEnd ends at the target, at the durable length, or at a block boundary.
   length_ = *end;
   if (length_ % kBlockSize != 0) {
-    open_->table[length_ / kBlockSize] = length_ == target.length ? target.tail_crc : slot_.tail_crc;
+    open_->table[length_ / kBlockSize] = length_ == target.length ? target.tail_crc : promised.tail_crc;
   }
-  co_return Status();
+  if (!redo_) co_return Status();
+  if (pending()) PICKET_CO_TRY(co_await SyncUpTo(length_, slot_.lineage));
+  co_return co_await DropRedo();
 }
 
-Task<Result<uint64_t>> ReplicaFile::VerifiedEnd(Progress target) {
-  const uint64_t durable = slot_.durable_length;
+Task<Result<uint64_t>> ReplicaFile::VerifiedEnd(Progress promised, Progress target) {
+  const uint64_t durable = promised.length;
   const uint64_t first = durable / kBlockSize;
   uint64_t end = durable;
   for (uint64_t at = first * kBlockSize; at < target.length || at < durable;) {
@@ -81,8 +91,8 @@ Task<Result<uint64_t>> ReplicaFile::VerifiedEnd(Progress target) {
       const uint64_t start = at + i;
       const uint64_t block = start / kBlockSize;
       if (block == first && durable % kBlockSize != 0) {
-        const uint64_t promised = durable - start;
-        const bool good = *n >= i + promised && Crc32c(bytes.data() + i, promised) == slot_.tail_crc;
+        const uint64_t size = durable - start;
+        const bool good = *n >= i + size && Crc32c(bytes.data() + i, size) == promised.tail_crc;
         if (!good && !PICKET_MUTANT(recover_durable)) {
           co_return Fail(Code::kCorrupt, "the bytes at " + std::to_string(start) +
                                              " below the durable length do not match their checksum");
@@ -108,6 +118,13 @@ std::vector<uint32_t> ReplicaFile::BlockCrcs() const {
 }
 
 Task<Result<Buffer>> ReplicaFile::Read(uint64_t offset, size_t size) {
+  FifoLock::Ticket placing;
+  // A sync moves blocks into place without the chunk's lock.
+  if (pending()) placing = co_await slot_lock_.Lock();
+  co_return co_await ReadLocked(offset, size);
+}
+
+Task<Result<Buffer>> ReplicaFile::ReadLocked(uint64_t offset, size_t size) {
   PICKET_CHECK(offset + size <= length_);
   auto data = open_->data;
   Buffer bytes = env_.Allocate(size);
@@ -117,7 +134,9 @@ Task<Result<Buffer>> ReplicaFile::Read(uint64_t offset, size_t size) {
     co_return Fail(Code::kCorrupt, "chunk " + ToString(slot_.chunk) + ": the data file ends at " +
                                        std::to_string(offset + *n) + ", the replica at " + std::to_string(length_));
   }
-  co_return bytes.Slice(0, size);
+  bytes = bytes.Slice(0, size);
+  if (pending() && !PICKET_MUTANT(overlay_read)) PICKET_CO_TRY(co_await ReadOverwritten(offset, bytes));
+  co_return bytes;
 }
 
 Task<Result<uint64_t>> ReplicaFile::EqualPrefix(uint64_t length, std::vector<uint32_t> crcs) {

@@ -71,7 +71,8 @@ std::string EncodeSlot(const Slot& s) {
   PutFixed(&out, s.digest);
   for (uint64_t v :
        {s.raised_in.value, s.instance.value, s.attempt.value, s.chunk_size, s.sealed_generation.value, s.lineage,
-        uint64_t{s.epoch.number}, s.epoch.nonce, s.revision, static_cast<uint64_t>(s.deleted_ns)}) {
+        uint64_t{s.epoch.number}, s.epoch.nonce, s.revision, static_cast<uint64_t>(s.deleted_ns),
+        uint64_t{s.overwritten}}) {
     PutFixed(&out, v);
   }
   out.resize(kSlotCrcOffset);
@@ -118,6 +119,7 @@ Result<Slot> DecodeSlot(std::string_view bytes) {
   s.epoch.nonce = in.Take<uint64_t>();
   s.revision = in.Take<uint64_t>();
   s.deleted_ns = in.Take<int64_t>();
+  s.overwritten = in.Take<uint64_t>() != 0;
   if (!ValidChunkSize(s.chunk_size) || s.length > s.chunk_size || s.durable_length > s.length) {
     return Fail(Code::kCorrupt, "the slot's lengths contradict each other");
   }

@@ -64,6 +64,7 @@ struct Slot {
   Epoch epoch;  // of the last order that wrote this slot, with its revision (F12)
   uint64_t revision = 0;
   int64_t deleted_ns = 0;  // tombstones and quarantined replicas: wall time of the deletion
+  bool overwritten = false;  // bytes were replaced since it was last sealed, or created (D13)
 
   bool operator==(const Slot&) const = default;
 };

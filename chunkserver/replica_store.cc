@@ -24,6 +24,19 @@ Task<bool> IsEmptyFile(Fs* fs, std::string path) {
 
 }  // namespace
 
+void TraceReplica(Env* env, ServerId server, ProtocolEvent::Kind kind, const Replica& replica, uint64_t length,
+                  uint64_t value) {
+  ProtocolEvent e{};
+  e.kind = kind;
+  e.server = server;
+  e.chunk = replica.chunk;
+  e.version = replica.file->slot().version;
+  e.generation = replica.file->slot().generation;
+  e.length = length;
+  e.value = value;
+  env->Trace(e);
+}
+
 ReplicaStore::ReplicaStore(Env& env, Options options)
     : env_(env),
       options_(std::move(options)),
@@ -49,14 +62,15 @@ Task<Status> ReplicaStore::Open(ServerState* state) {
     ChunkId chunk;
     const bool meta = name.ends_with(".meta");
     const bool data = name.ends_with(".data");
+    const bool redo = name.ends_with(".redo");
     const std::string stem = name.substr(0, name.size() - std::min<size_t>(name.size(), 5));
-    if ((!meta && !data) || stem.size() != 16 || !FromHex(stem, &chunk.value) || ToString(chunk) != stem) {
+    if ((!meta && !data && !redo) || stem.size() != 16 || !FromHex(stem, &chunk.value) || ToString(chunk) != stem) {
       co_await SetAside(name, "not a replica's name", state->incarnation());
       continue;
     }
     Found& f = found[chunk];
     f.chunk = chunk;
-    (meta ? f.meta : f.data) = true;
+    (meta ? f.meta : data ? f.data : f.redo) = true;
   }
   auto work = std::make_shared<std::vector<Found>>();
   for (const auto& [chunk, f] : found) work->push_back(f);
@@ -105,8 +119,8 @@ Task<> ReplicaStore::LoadOne(Found found, ServerState* state) {
     }
   }
   if (why.empty() && !slot) {
-    bool empty = true;
-    if (found.data) empty = co_await IsEmptyFile(&fs, replicas_dir_ + "/" + data_name);
+    bool empty = !found.redo;
+    if (empty && found.data) empty = co_await IsEmptyFile(&fs, replicas_dir_ + "/" + data_name);
     if (empty) {
       // An interrupted creation: nobody was told of it, and there are no bytes.
       if (found.data) (void)co_await fs.Unlink(replicas_dir_ + "/" + data_name);
@@ -118,12 +132,23 @@ Task<> ReplicaStore::LoadOne(Found found, ServerState* state) {
   if (!why.empty()) {
     if (found.data) co_await SetAside(data_name, why, boot);
     if (found.meta) co_await SetAside(meta_name, why, boot);
+    if (found.redo) co_await SetAside(ReplicaFile::RedoName(found.chunk), why, boot);
     co_return;
   }
 
   state->SeeRevision(slot->epoch, slot->revision);
   ReplicaPtr replica = Add(found.chunk);
   replica->file = std::make_shared<ReplicaFile>(env_, replicas_dir_, *slot);
+  replica->readable_from = slot->version;
+  const bool unfinished = slot->state == ReplicaState::kOpen || slot->state == ReplicaState::kCreating ||
+                          slot->state == ReplicaState::kRecovering ||
+                          (slot->state == ReplicaState::kSealed && slot->durable_length < slot->length);
+  if (found.redo && !unfinished) {
+    if (Status dropped = co_await replica->file->DropRedo(); !dropped) {
+      PICKET_LOG(env_, kWarning, "chunk {}: its redo file stays until the next start: {}", ToString(found.chunk),
+                 dropped.error().message);
+    }
+  }
   if (slot->state == ReplicaState::kTombstone) {
     if (found.data) (void)co_await quarantine_.MoveData(*slot);
     co_return;
@@ -132,9 +157,6 @@ Task<> ReplicaStore::LoadOne(Found found, ServerState* state) {
     co_await replica->file->MarkCorrupt("its data file is missing");
     co_return;
   }
-  const bool unfinished = slot->state == ReplicaState::kOpen || slot->state == ReplicaState::kCreating ||
-                          slot->state == ReplicaState::kRecovering ||
-                          (slot->state == ReplicaState::kSealed && slot->durable_length < slot->length);
   if (!unfinished) co_return;
   Status recovered = co_await replica->file->Recover();
   if (!recovered) {
@@ -227,13 +249,22 @@ Task<Status> ReplicaStore::Create(ReplicaPtr replica, Slot slot) {
   replica->last_serial = 0;
   replica->answered_at.reset();
   replica->known_acked = 0;
+  replica->readable_from = replica->file->slot().version;
   Touch(replica.get());
   co_return Status();
 }
 
 Task<Status> ReplicaStore::Delete(ReplicaPtr replica) {
   const int64_t now = env_.WallNanos();
-  const Slot slot = replica->file->slot();
+  auto file = replica->file;
+  if (file->overwritten() && file->dirty()) {
+    // Both quarantined files together are the whole replica.
+    if (Status placed = co_await file->SyncUpTo(file->length(), file->slot().lineage); !placed) {
+      PICKET_LOG(env_, kWarning, "chunk {}: its last overwrites do not go to quarantine with it: {}",
+                 ToString(replica->chunk), placed.error().message);
+    }
+  }
+  const Slot slot = file->slot();
   if (Status saved = co_await quarantine_.SaveMeta(slot, now); !saved) {
     // A replica that can't be read is deleted all the same; its data is kept.
     PICKET_LOG(env_, kWarning, "chunk {}: its marks could not be copied to quarantine: {}", ToString(replica->chunk),

@@ -51,6 +51,19 @@ class Replica {
   std::optional<Mono> answered_at;  // just before the first answer for this version left (F19)
   // What the writer is known to have been acknowledged (F16). Kept over versions: it never shrinks.
   uint64_t known_acked = 0;
+  // The version under which the content was last committed, as far as is known here: from it up to the mark
+  // readers are served. A restart forgets what was known: it is the mark then.
+  Version readable_from;
+
+  // The slot bears new marks, by an order. `readable`: what is known to be acknowledged is all here still.
+  void MarkRaised(bool readable) {
+    last_serial = 0;
+    answered_at.reset();
+    known_acked = std::min(known_acked, file->length());
+    if (!readable) readable_from = file->slot().version;
+  }
+  // Somebody acts under the mark: the master has committed it.
+  void Committed() { readable_from = file->slot().version; }
 
  private:
   friend class ReplicaStore;
@@ -60,6 +73,10 @@ class Replica {
 };
 
 using ReplicaPtr = std::shared_ptr<Replica>;
+
+// An event of the protocol at this replica, with the marks of its slot.
+void TraceReplica(Env* env, ServerId server, ProtocolEvent::Kind kind, const Replica& replica, uint64_t length,
+                  uint64_t value = 0);
 
 // A chunk's critical section, entered.
 struct LockedReplica {
@@ -118,6 +135,7 @@ class ReplicaStore {
     ChunkId chunk;
     bool data = false;
     bool meta = false;
+    bool redo = false;
   };
   Task<> LoadOne(Found found, ServerState* state);
   Task<> SetAside(std::string name, std::string why, Incarnation boot);

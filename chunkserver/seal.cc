@@ -69,6 +69,7 @@ Task<SealService::Answer> SealService::SealOwn(ReplicaPtr replica, FifoLock::Tic
     Status sealed = co_await file->Seal(Generation(request.token().generation()), sync);
     changes_.Changed(replica->chunk);
     if (!sealed) co_return Fail(BlameSelf(std::move(sealed).error(), self_.server));
+    replica->Committed();
     ProtocolEvent e{};
     e.kind = ProtocolEvent::Kind::kReplicaSealed;
     e.server = self_.server;

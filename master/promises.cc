@@ -122,7 +122,7 @@ void Promises::Take(Seat* seat, const Round& round, Incarnation asked, proto::Ad
     return;
   }
   seat->answer.state = response.state() == proto::CORRUPT ? State::kGone : State::kAnswered;
-  seat->answer.clean = response.incarnation() == seat->committed.value;
+  seat->answer.clean = response.incarnation() == seat->committed.value && !response.partial();
   seat->answer.length = response.length();
   seat->answer.block_crcs.assign(response.block_crcs().begin(), response.block_crcs().end());
   seat->answer.known_acked = response.known_acked();

@@ -31,10 +31,10 @@ inline constexpr size_t kRecordHeaderSize = 32;
 
 struct RecordHeader {
   bool padding = false;
-  uint32_t length = 0;    // of the payload
+  uint32_t length = 0;  // of the payload
   uint64_t client = 0;
   uint64_t sequence = 0;
-  uint32_t crc = 0;       // of the payload
+  uint32_t crc = 0;  // of the payload
   uint64_t frame_size() const { return kRecordHeaderSize + uint64_t{length}; }
 };
 

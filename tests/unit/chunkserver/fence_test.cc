@@ -125,18 +125,18 @@ TEST(FenceSeal, RefusesStaleTokensAndUncleanReplicas) {
 }
 
 TEST(FenceRead, ServesTheMarkOnly) {
-  EXPECT_TRUE(FenceRead(Open(), Me(), kMark));
-  EXPECT_TRUE(FenceRead(Sealed(), Me(), kMark));
-  EXPECT_EQ(CodeOf(FenceRead(Sealed(), Me(), kOld)), Code::kStaleVersion);
-  EXPECT_EQ(CodeOf(FenceRead(Sealed(), Me(), kNext)), Code::kReplicaBehind);
+  EXPECT_TRUE(FenceRead(Open(), Me(), kMark, kMark));
+  EXPECT_TRUE(FenceRead(Sealed(), Me(), kMark, kMark));
+  EXPECT_EQ(CodeOf(FenceRead(Sealed(), Me(), kMark, kOld)), Code::kStaleVersion);
+  EXPECT_EQ(CodeOf(FenceRead(Sealed(), Me(), kMark, kNext)), Code::kReplicaBehind);
 }
 TEST(FenceRead, ServesNothingThatIsBeingFilled) {
-  EXPECT_EQ(CodeOf(FenceRead(With(ReplicaState::kCreating), Me(), kMark)), Code::kReplicaBehind);
+  EXPECT_EQ(CodeOf(FenceRead(With(ReplicaState::kCreating), Me(), kMark, kMark)), Code::kReplicaBehind);
 }
 TEST(FenceRead, ServesNoUncleanReplica) {
   Marks m = Open();
   m.raised_in = kEarlierBoot;
-  EXPECT_EQ(CodeOf(FenceRead(m, Me(), kMark)), Code::kReplicaUnclean);
+  EXPECT_EQ(CodeOf(FenceRead(m, Me(), kMark, kMark)), Code::kReplicaUnclean);
 }
 TEST(FenceSource, ServesExactlyTheNamedMark) {
   EXPECT_TRUE(FenceSource(Open(), kMark));
