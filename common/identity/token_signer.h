@@ -25,9 +25,10 @@
 namespace picket {
 
 inline constexpr size_t kTokenKeyBytes = 32;
+inline constexpr size_t kMaxSequencerText = 16 << 10;  // a path is at most 8 KiB
 
 // The keys in the clear, by id; and the number of this ring.
-struct TokenKeys {
+struct TokenKeyRing {
   uint64_t number = 0;
   std::map<uint64_t, std::string> keys;
 };
@@ -35,17 +36,17 @@ struct TokenKeys {
 // AES-256-GCM under a key derived from the cluster secret, bound to the key's id. Open: kCorrupt.
 std::string SealTokenKey(const ClusterSecret& secret, uint64_t id, std::string_view key, Env& env);
 Result<std::string> OpenTokenKey(const ClusterSecret& secret, uint64_t id, std::string_view sealed);
-Result<TokenKeys> OpenKeyRing(const ClusterSecret& secret, const proto::KeyRing& ring);
+Result<TokenKeyRing> OpenKeyRing(const ClusterSecret& secret, const proto::KeyRing& ring);
 
-// Sets key and signature.
+// Sets key and signature; a sequencer's cluster too.
 void Sign(const std::string& cluster, uint64_t key_id, std::string_view key, proto::WriteToken* token);
 void Sign(const std::string& cluster, uint64_t key_id, std::string_view key, proto::Sequencer* sequencer);
 
-// kTokenExpired, kTokenForged, kWrongCluster; with the next step.
-Status Verify(const std::string& cluster, const TokenKeys& keys, const proto::WriteToken& token);
-Status Verify(const std::string& cluster, const TokenKeys& keys, const proto::Sequencer& sequencer);
+// kTokenExpired, kTokenForged, kWrongCluster; with the next step. One HMAC each.
+Status Verify(const std::string& cluster, const TokenKeyRing& ring, const proto::WriteToken& token);
+Status Verify(const std::string& cluster, const TokenKeyRing& ring, const proto::Sequencer& sequencer);
 
-// "picket1.…" and back. kTokenForged for what is not one.
+// "picket1.…" and back. kTokenForged for what is not one: exactly one text stands for a sequencer.
 std::string SequencerText(const proto::Sequencer& sequencer);
 Result<proto::Sequencer> ParseSequencer(std::string_view text);
 
@@ -55,8 +56,8 @@ struct Forwarding {
   Generation generation;
   ServerId receiver;
   Incarnation boot;  // of the receiver
+  auto operator<=>(const Forwarding&) const = default;
 };
 std::string ForwardProof(const ClusterSecret& secret, const Forwarding& forwarding);
-bool VerifyForwardProof(const ClusterSecret& secret, const Forwarding& forwarding, std::string_view proof);
 
 }  // namespace picket
