@@ -38,6 +38,7 @@ Result<proto::HeartbeatResponse> HeartbeatService::Beat(const proto::HeartbeatRe
   }
   const Liveness before = servers_.LivenessOf(*server);
   servers_.Heard(server, request.space());
+  server->key_ring = request.key_ring();
   if (before != Liveness::kLive) {
     PICKET_LOG(env_, kWarning, "chunkserver {} is back: it was {}", ToString(id), LivenessName(before));
   }
@@ -55,6 +56,7 @@ Result<proto::HeartbeatResponse> HeartbeatService::Beat(const proto::HeartbeatRe
   response.mutable_epoch()->set_nonce(store_.epoch().nonce);
   response.set_revision(store_.durable_revision());
   response.set_lease_ms(static_cast<uint32_t>(leases_.period() / 1ms));
+  if (server->key_ring != keys_.ring_number()) *response.mutable_keys() = keys_.Ring();
   return response;
 }
 

@@ -10,6 +10,7 @@
 #include "master/lease_table.h"
 #include "master/server_table.h"
 #include "master/serving.h"
+#include "master/token_keys.h"
 #include "proto/chunkserver_master.pb.h"
 
 namespace picket {
@@ -17,14 +18,15 @@ namespace picket {
 class HeartbeatService {
  public:
   HeartbeatService(Env& env, MetaStore& store, ChunkTable& chunks, ServerTable& servers, LeaseTable& leases,
-                   ChunkReports& reports, Serving& serving)
+                   ChunkReports& reports, Serving& serving, const TokenKeys& keys)
       : env_(env),
         store_(store),
         chunks_(chunks),
         servers_(servers),
         leases_(leases),
         reports_(reports),
-        serving_(serving) {}
+        serving_(serving),
+        keys_(keys) {}
 
   // Before server->Start.
   void Register(RpcServer* server);
@@ -43,6 +45,7 @@ class HeartbeatService {
   LeaseTable& leases_;
   ChunkReports& reports_;
   Serving& serving_;
+  const TokenKeys& keys_;
 };
 
 }  // namespace picket

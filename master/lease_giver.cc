@@ -2,14 +2,22 @@
 
 namespace picket {
 
+proto::WriteToken LeaseGiver::ToToken(const ChunkWriter& writer, const record::Chunk& record) const {
+  proto::WriteToken token;
+  token.set_inode(writer.inode.value);
+  token.set_chunk(writer.chunk.value);
+  token.set_version(record.current());
+  token.set_generation(writer.generation.value);
+  token.set_holder(writer.holder.value);
+  const auto session = sessions_.Find(writer.inode);
+  token.set_mode(session ? session->mode : proto::EXCLUSIVE);
+  keys_.Sign(&token);
+  return token;
+}
+
 proto::WriteGrant LeaseGiver::ToGrant(const ChunkWriter& writer, const record::Chunk& record, uint64_t length) const {
   proto::WriteGrant grant;
-  proto::WriteToken* token = grant.mutable_token();
-  token->set_inode(writer.inode.value);
-  token->set_chunk(writer.chunk.value);
-  token->set_version(record.current());
-  token->set_generation(writer.generation.value);
-  token->set_holder(writer.holder.value);
+  *grant.mutable_token() = ToToken(writer, record);
   for (const record::Member& member : record.members()) {
     proto::Hop* hop = grant.add_chain();
     hop->set_server(member.server());

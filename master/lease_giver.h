@@ -9,15 +9,26 @@
 #include "master/lease_table.h"
 #include "master/orders.h"
 #include "master/server_table.h"
+#include "master/session_table.h"
+#include "master/token_keys.h"
 #include "proto/client_master.pb.h"
 
 namespace picket {
 
 class LeaseGiver {
  public:
-  LeaseGiver(Env& env, ServerTable& servers, LeaseTable& leases, Orders& orders, Attempts& attempts)
-      : env_(env), servers_(servers), leases_(leases), orders_(orders), attempts_(attempts) {}
+  LeaseGiver(Env& env, SessionTable& sessions, ServerTable& servers, LeaseTable& leases, Orders& orders,
+             Attempts& attempts, const TokenKeys& keys)
+      : env_(env),
+        sessions_(sessions),
+        servers_(servers),
+        leases_(leases),
+        orders_(orders),
+        attempts_(attempts),
+        keys_(keys) {}
 
+  // The signed token of the committed `record`.
+  proto::WriteToken ToToken(const ChunkWriter& writer, const record::Chunk& record) const;
   // What a writer gets for the committed `record` of its chunk: the token, and the members as a chain, the
   // first being the primary; it goes on from `length`.
   proto::WriteGrant ToGrant(const ChunkWriter& writer, const record::Chunk& record, uint64_t length) const;
@@ -31,10 +42,12 @@ class LeaseGiver {
   static constexpr int kTries = 2;
 
   Env& env_;
+  SessionTable& sessions_;
   ServerTable& servers_;
   LeaseTable& leases_;
   Orders& orders_;
   Attempts& attempts_;
+  const TokenKeys& keys_;
 };
 
 }  // namespace picket

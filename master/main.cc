@@ -51,6 +51,9 @@ void Bind(Config* config, Settings* s) {
                    "Another client may claim a file whose writer was silent for so long.");
   config->Duration("hard_limit", &o.hard_limit, 1s, 24h,
                    "The master takes a file back from a writer silent for so long.");
+  config->Duration("token_key_rotation", &o.token_key_rotation, 1s, 24h * 365,
+                   "How often a new key signs the tokens of clients. A token, and the sequencer of a lock, is "
+                   "honoured for at least two rotations after it was given.");
   config->Duration("trash_retention", &o.trash_retention, 0s, 24h * 3650, "How long deleted files can be brought back.");
 }
 

@@ -21,6 +21,7 @@
 #include "master/grant.h"
 #include "master/heartbeat_service.h"
 #include "master/lease_giver.h"
+#include "master/lease_service.h"
 #include "master/lease_table.h"
 #include "master/location_map.h"
 #include "master/meta_store.h"
@@ -29,10 +30,13 @@
 #include "master/orders.h"
 #include "master/purge_queue.h"
 #include "master/reclaimer.h"
+#include "master/recovery.h"
 #include "master/registration.h"
 #include "master/server_table.h"
 #include "master/serving.h"
 #include "master/session_table.h"
+#include "master/token_keys.h"
+#include "master/token_service.h"
 #include "master/trash.h"
 
 namespace picket {
@@ -44,6 +48,13 @@ Granter::Options GrantOptions(const MasterOptions& o) {
   Granter::Options out;
   out.min_write_replicas = o.min_write_replicas;
   out.promises.dead_after = o.dead_after;
+  return out;
+}
+
+Recoverer::Options RecoveryOptions(const MasterOptions& o) {
+  Recoverer::Options out;
+  out.rounds.min_write_replicas = o.min_write_replicas;
+  out.rounds.dead_after = o.dead_after;
   return out;
 }
 
@@ -96,21 +107,26 @@ struct Master::Parts {
         reclaimer(env, store, serving, names, sessions, purge, chunks),
         servers(env, ServerTable::Options{o.suspect_after, o.dead_after}),
         leases(env, o.lease),
+        keys(env, store, servers, secret, TokenKeys::Options{o.token_key_rotation}),
         orders(env, store, servers, secret.cluster),
-        registration(env, store, secret, servers, leases, serving, Millis(o.heartbeat)),
+        registration(env, store, secret, servers, leases, serving, keys, Millis(o.heartbeat)),
         reports(env, store, chunks, servers, locations),
-        heartbeats(env, store, chunks, servers, leases, reports, serving),
+        heartbeats(env, store, chunks, servers, leases, reports, serving, keys),
         attempts(env, store, chunks, sessions, orders, serving),
-        giver(env, servers, leases, orders, attempts),
+        giver(env, sessions, servers, leases, orders, attempts, keys),
         granter(env, store, chunks, servers, locations, leases, orders, attempts, giver, GrantOptions(o)),
         add_chunk(env, store, answers, names, sessions, chunks, servers, locations, orders, giver, granter, serving,
                   AddChunkOptions(o)),
         commit_seal(env, store, answers, names, sessions, files, chunks, attempts, servers, locations, leases),
+        recoverer(env, store, names, sessions, files, chunks, servers, locations, leases, orders, attempts, serving,
+                  RecoveryOptions(o)),
         view(env, store, servers, locations, leases),
         garbage(env, store, chunks, servers, locations, leases, orders, serving,
                 GarbageCollector::Options{o.gc_interval, o.gc_settle, o.dead_after}),
         file_service(env, store, serving, answers, names, sessions, files, purge, trash, FileOptions(o, &env, &servers)),
         chunk_service(store, answers, names, sessions, chunks, view, add_chunk, granter, commit_seal),
+        tokens(store, names, sessions, chunks, giver, keys),
+        lease_service(env, store, answers, names, sessions, files, recoverer),
         report(env, store, names, sessions, chunks, view, servers, serving, secret.cluster),
         server(env) {}
 
@@ -133,6 +149,7 @@ struct Master::Parts {
   ServerTable servers;
   LocationMap locations;
   LeaseTable leases;
+  TokenKeys keys;
   Orders orders;
   Registration registration;
   ChunkReports reports;
@@ -142,11 +159,14 @@ struct Master::Parts {
   Granter granter;
   AddChunk add_chunk;
   CommitSeal commit_seal;
+  Recoverer recoverer;
   ChunkView view;
   GarbageCollector garbage;
   // Calls.
   FileService file_service;
   ChunkService chunk_service;
+  TokenService tokens;
+  LeaseService lease_service;
   ClusterReport report;
   RpcServer server;
 };
@@ -179,6 +199,7 @@ Task<Status> Master::Start() {
   PICKET_CO_TRY(co_await p.store.Open());
   PICKET_CO_TRY(co_await p.names.Open());
   PICKET_CO_TRY(p.sessions.Load());
+  PICKET_CO_TRY(co_await p.keys.Open());
   RegisterHandlers();
   PICKET_CO_TRY(p.server.Start(options_.listen));
   Endpoint advertised = options_.advertise.host.empty() ? options_.listen : options_.advertise;
@@ -188,6 +209,8 @@ Task<Status> Master::Start() {
   env_.Spawn(p.reclaimer.Run());
   env_.Spawn(p.trash.ExpireLoop());
   env_.Spawn(p.garbage.Run());
+  env_.Spawn(p.recoverer.Run());
+  env_.Spawn(p.keys.Run());
   PICKET_LOG(env_, kInfo, "the master of cluster {} serves at {} in epoch {}", p.secret.cluster,
              advertised.ToString(), p.store.epoch().number);
   co_return Status();
@@ -197,6 +220,8 @@ void Master::RegisterHandlers() {
   Parts& p = *parts_;
   p.file_service.Register(&p.server);
   p.chunk_service.Register(&p.server);
+  p.tokens.Register(&p.server);
+  p.lease_service.Register(&p.server);
   p.report.Register(&p.server);
   p.registration.Register(&p.server);
   p.reports.Register(&p.server);

@@ -24,6 +24,7 @@ struct MasterOptions {
   Nanos soft_limit = 60s;                // write sessions: another client may claim the file after it
   Nanos hard_limit = 20min;              // the master recovers the file by itself after it
   Nanos trash_retention = 72h;
+  Nanos token_key_rotation = 8h;         // of the keys that sign client tokens
 
   uint32_t default_replication = 3;
   uint32_t min_write_replicas = 2;       // of files with a higher goal; a write goes on with that many

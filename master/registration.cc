@@ -123,6 +123,7 @@ Result<proto::RegisterCompleteResponse> Registration::Complete(const proto::Regi
   response.set_revision(store_.durable_revision());
   response.set_session(session);
   response.set_heartbeat_ms(heartbeat_ms_);
+  *response.mutable_keys() = keys_.Ring();
   return response;
 }
 

@@ -18,6 +18,7 @@
 #include "master/meta_store.h"
 #include "master/server_table.h"
 #include "master/serving.h"
+#include "master/token_keys.h"
 #include "proto/chunkserver_master.pb.h"
 
 namespace picket {
@@ -25,13 +26,14 @@ namespace picket {
 class Registration {
  public:
   Registration(Env& env, MetaStore& store, const ClusterSecret& secret, ServerTable& servers, LeaseTable& leases,
-               Serving& serving, uint32_t heartbeat_ms)
+               Serving& serving, const TokenKeys& keys, uint32_t heartbeat_ms)
       : env_(env),
         store_(store),
         secret_(secret),
         servers_(servers),
         leases_(leases),
         serving_(serving),
+        keys_(keys),
         heartbeat_ms_(heartbeat_ms) {}
 
   // Before server->Start.
@@ -63,6 +65,7 @@ class Registration {
   ServerTable& servers_;
   LeaseTable& leases_;
   Serving& serving_;
+  const TokenKeys& keys_;
   const uint32_t heartbeat_ms_;
   std::map<ServerId, Pending> pending_;
   uint64_t order_ = 0;
