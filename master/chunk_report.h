@@ -34,7 +34,7 @@ class ChunkReports {
  private:
   // Replicas looked up between two turns of the executor.
   static constexpr int kSlice = 256;
-  using Tally = std::array<uint64_t, 7>;  // by Worth
+  using Tally = std::array<uint64_t, kWorths>;  // by Worth
 
   void Take(const Server& server, const proto::ReplicaReport& report, Tally* tally);
   void Summarise(const Server& server, const Tally& tally) const;

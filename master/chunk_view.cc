@@ -42,8 +42,11 @@ std::vector<proto::ReplicaLocation> ChunkView::Replicas(const ChunkRow& chunk) c
     location.set_generation(replica.generation.value);
     location.set_state(replica.state);
     location.set_length(replica.length);
-    location.set_counted(IsGood(Judge(&chunk.record, replica)) &&
-                         servers_.LivenessOf(replica.server) != Liveness::kDead);
+    const Worth worth = Judge(&chunk.record, replica);
+    const bool dead = servers_.LivenessOf(replica.server) == Liveness::kDead;
+    location.set_counted(IsGood(worth) && !dead);
+    location.set_readable(IsReadable(worth) && !dead);
+    location.set_worth(std::string(WorthName(worth)));
   }
   return out;
 }
@@ -65,10 +68,10 @@ proto::ChunkLocation ChunkView::Describe(const ChunkRow& chunk, bool all_replica
     out.set_lease_left_ms(static_cast<uint32_t>((lease->end - env_.Now()) / 1ms));
   }
   std::vector<proto::ReplicaLocation> replicas = Replicas(chunk);
-  if (!all_replicas) std::erase_if(replicas, [](const auto& r) { return !r.counted(); });
+  if (!all_replicas) std::erase_if(replicas, [](const auto& r) { return !r.readable(); });
   std::ranges::sort(replicas, {}, [&](const proto::ReplicaLocation& r) {
     const ServerId id(r.hop().server());
-    return std::tuple(!r.counted(), servers_.LivenessOf(id), r.hop().server() != out.primary(), id);
+    return std::tuple(!r.readable(), servers_.LivenessOf(id), r.hop().server() != out.primary(), id);
   });
   for (auto& replica : replicas) *out.add_replicas() = std::move(replica);
   return out;

@@ -19,7 +19,7 @@ class ChunkView {
       : env_(env), store_(store), servers_(servers), locations_(locations), leases_(leases) {}
 
   // The replicas that readers may be sent to: the primary first, then live servers, then suspect ones, each by
-  // id. With `all_replicas` also those that do not count and those of dead servers, last.
+  // id. With `all_replicas` also those that nobody may read and those of dead servers, last.
   proto::ChunkLocation Describe(const ChunkRow& chunk, bool all_replicas) const;
   // Replicas that count and whose server is not dead.
   size_t CountGood(const ChunkRow& chunk) const;

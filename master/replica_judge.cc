@@ -4,17 +4,31 @@
 
 namespace picket {
 
+namespace {
+
+bool HasSealedContent(const record::Chunk& record, const ReplicaFacts& replica) {
+  return replica.length == record.length() && (PICKET_MUTANT(sealed_digest) || replica.digest == record.digest());
+}
+
+Worth JudgeOfSealed(const record::Chunk& record, const ReplicaFacts& replica) {
+  const bool sealed = replica.state == proto::SEALED;
+  if (replica.version.value == record.current()) {
+    return sealed && HasSealedContent(record, replica) ? Worth::kCounted : Worth::kStale;
+  }
+  if (replica.version.value < record.current() || PICKET_MUTANT(between_readable)) return Worth::kStale;
+  // At most `minted`. A replica that is being filled has not the bytes yet.
+  const bool open = replica.state == proto::OPEN || replica.state == proto::RECOVERING;
+  return open || (sealed && HasSealedContent(record, replica)) ? Worth::kBetween : Worth::kStale;
+}
+
+}  // namespace
+
 Worth JudgeReplica(const record::Chunk* record, uint32_t epoch, const ReplicaFacts& replica) {
   if (replica.version.epoch() > epoch) return Worth::kAhead;
   if (record == nullptr) return Worth::kOrphan;
   if (replica.version.value > record->minted()) return Worth::kAhead;
   if (record->inode() == 0) return Worth::kGarbage;
-  if (record->sealed()) {
-    const bool same = replica.state == proto::SEALED && replica.version.value == record->current() &&
-                      replica.length == record->length() &&
-                      (PICKET_MUTANT(sealed_digest) || replica.digest == record->digest());
-    return same ? Worth::kCounted : Worth::kStale;
-  }
+  if (record->sealed()) return JudgeOfSealed(*record, replica);
   for (const record::Member& member : record->members()) {
     if (member.server() != replica.server.value) continue;
     if (replica.state == proto::CORRUPT) return Worth::kStale;
@@ -28,6 +42,7 @@ std::string_view WorthName(Worth worth) {
     case Worth::kMember: return "member";
     case Worth::kUnclean: return "unclean";
     case Worth::kCounted: return "counted";
+    case Worth::kBetween: return "between two sets";
     case Worth::kStale: return "stale";
     case Worth::kGarbage: return "garbage";
     case Worth::kOrphan: return "orphan";

@@ -4,7 +4,10 @@
 // 1. While a chunk is unsealed, membership decides, never a comparison of versions (F1).
 // 2. Of a sealed chunk a replica counts iff it is sealed, at the record's version, with its length and
 //    its digest (F9).
-// 3. A version that this history did not mint is served to nobody and never deleted (D14).
+// 3. An attempt that opens a sealed chunk again raises marks above the record's version before anything is
+//    committed. Only replicas that counted are asked, and nobody holds a token for such a version, so they
+//    have the sealed bytes still: between two committed sets they count for nothing and are readable.
+// 4. A version that this history did not mint is served to nobody and never deleted (D14).
 #pragma once
 
 #include <string_view>
@@ -19,11 +22,13 @@ enum class Worth {
   kMember,   // of the granted set of an unsealed chunk; the server has not restarted since
   kUnclean,  // of the granted set, but its server has restarted since: no source, not for readers (F4)
   kCounted,  // of a sealed chunk, good
+  kBetween,  // of a sealed chunk, raised by an attempt that is not committed: has its bytes
   kStale,    // neither: whatever its version
   kGarbage,  // the chunk is to be deleted
   kOrphan,   // no such chunk: left alone
   kAhead,    // its version was not minted by this history: AHEAD_OF_MASTER
 };
+inline constexpr size_t kWorths = 8;
 
 // A replica as the master knows it.
 struct ReplicaFacts {
@@ -38,8 +43,10 @@ struct ReplicaFacts {
 // `record` null: the chunk is unknown. `epoch`: the judging master's number.
 Worth JudgeReplica(const record::Chunk* record, uint32_t epoch, const ReplicaFacts& replica);
 
-// Readers may be sent there, and it counts towards the goal.
+// It counts towards the goal.
 constexpr bool IsGood(Worth worth) { return worth == Worth::kMember || worth == Worth::kCounted; }
+// Readers may be sent there: the replica judges the version that they read at.
+constexpr bool IsReadable(Worth worth) { return IsGood(worth) || worth == Worth::kBetween; }
 
 std::string_view WorthName(Worth worth);
 

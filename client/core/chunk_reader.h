@@ -1,4 +1,4 @@
-// Verified bytes of a chunk, from whichever counted replica can give them.
+// Verified bytes of a chunk, from whichever readable replica can give them.
 //
 // One read is a small race: the best replica is asked; when it fails, or has been silent for kHedgeAfter,
 // the next one is asked too, and the first good answer wins. Bytes that do not match their checksum are

@@ -1,7 +1,7 @@
 // A file open for reading: the content it had at Open and, while it is being written, what becomes
 // readable later. Every byte returned was verified against its block's CRC32C.
 //
-// Chunk bytes come from counted replicas; a bad, slow, stale or dead one costs a try at another, never
+// Chunk bytes come from readable replicas; a bad, slow, stale or dead one costs a try at another, never
 // an error while one can serve. Bounded: kMaxInFlight pieces of at most 1 MiB per reader.
 // ReadAt and Length may run at once; Read and Seek are for one caller.
 #pragma once

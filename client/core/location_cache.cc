@@ -13,7 +13,7 @@ ChunkPlace PlaceFromProto(const proto::ChunkLocation& from) {
   for (const auto& replica : from.replicas()) {
     const auto& hop = replica.hop();
     ReplicaPlace where{ServerId(hop.server()), Endpoint(hop.host(), static_cast<uint16_t>(hop.port()))};
-    if (replica.counted()) {
+    if (replica.readable()) {
       place.replicas.push_back(std::move(where));
     } else if (replica.state() == proto::CORRUPT) {
       place.corrupt.push_back(std::move(where));

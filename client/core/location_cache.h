@@ -27,7 +27,7 @@ struct ChunkPlace {
   bool sealed = false;
   uint64_t length = 0;                 // when sealed
   ServerId primary;                    // 0: none
-  std::vector<ReplicaPlace> replicas;  // counted ones only
+  std::vector<ReplicaPlace> replicas;  // readable ones only
   std::vector<ReplicaPlace> corrupt;   // never read: why there may be no other
 };
 ChunkPlace PlaceFromProto(const proto::ChunkLocation& from);

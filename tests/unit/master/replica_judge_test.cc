@@ -60,10 +60,37 @@ TEST(ReplicaJudge, F9SealedCountsOnlyWhenAllIsEqual) {
   bad.length = 99;
   EXPECT_EQ(JudgeReplica(&c, kEpoch, bad), Worth::kStale);
   bad = good;
-  bad.version = Version(3, 6);
+  bad.version = Version(3, 4);
   EXPECT_EQ(JudgeReplica(&c, kEpoch, bad), Worth::kStale);
   for (auto state : {proto::OPEN, proto::CREATING, proto::RECOVERING, proto::CORRUPT}) {
     EXPECT_EQ(JudgeReplica(&c, kEpoch, Facts(3, 30, kCurrent, state)), Worth::kStale);
+  }
+}
+
+// The record lags behind the marks from the first order of an attempt to its commit; the sealed bytes are there.
+TEST(ReplicaJudge, BetweenTwoSetsASealedChunkStaysReadable) {
+  const record::Chunk c = Sealed();
+  for (const Version raised : {Version(3, 6), Version(3, 7)}) {
+    for (auto state : {proto::OPEN, proto::RECOVERING, proto::SEALED}) {
+      const Worth worth = JudgeReplica(&c, kEpoch, Facts(3, 30, raised, state));
+      EXPECT_EQ(worth, Worth::kBetween);
+      EXPECT_TRUE(IsReadable(worth));
+      EXPECT_FALSE(IsGood(worth));
+    }
+    for (auto state : {proto::CREATING, proto::CORRUPT}) {
+      EXPECT_EQ(JudgeReplica(&c, kEpoch, Facts(3, 30, raised, state)), Worth::kStale);
+    }
+  }
+  ReplicaFacts other = Facts(3, 30, Version(3, 6), proto::SEALED);
+  other.digest = 78;
+  EXPECT_EQ(JudgeReplica(&c, kEpoch, other), Worth::kStale);
+  EXPECT_EQ(JudgeReplica(&c, kEpoch, Facts(3, 30, Version(3, 4))), Worth::kStale);
+  EXPECT_EQ(JudgeReplica(&c, kEpoch, Facts(3, 30, Version(3, 8))), Worth::kAhead);
+  // Of an open chunk membership decides, whatever the mark and the state.
+  const record::Chunk open = Open();
+  for (auto state : {proto::OPEN, proto::RECOVERING, proto::SEALED}) {
+    EXPECT_EQ(JudgeReplica(&open, kEpoch, Facts(1, 10, Version(3, 7), state)), Worth::kMember);
+    EXPECT_EQ(JudgeReplica(&open, kEpoch, Facts(3, 30, Version(3, 7), state)), Worth::kStale);
   }
 }
 
