@@ -1,5 +1,6 @@
 #include "picket/client.h"
 
+#include <charconv>
 #include <exception>
 
 #include "client/blocking/convert.h"
@@ -8,6 +9,7 @@
 #include "client/blocking/reader.h"
 #include "client/blocking/settings.h"
 #include "client/blocking/writer.h"
+#include "client/core/update.h"
 #include "common/base/utf8.h"
 
 namespace picket::client {
@@ -19,15 +21,8 @@ class BlockingClient final : public Client {
       : loop_(std::move(loop)), master_(loop_->options().master.ToString()), user_(loop_->options().user) {}
 
   Result<std::unique_ptr<Writer>> Create(std::string_view path, const CreateOptions& options) override {
-    CreateFileOptions create{.overwrite = options.overwrite,
-                             .parents = options.parents,
-                             .mode = options.mode,
-                             .replication = options.replication,
-                             .chunk_size = options.chunk_size,
-                             .mtime_ns = options.mtime_ns,
-                             .sync = options.sync_on_close};
     auto file = Run<std::unique_ptr<FileWriter>>(
-        path, [path = std::string(path), create](FileSystem& files) { return files.Create(path, create); });
+        path, [path = std::string(path), create = ToCore(options)](FileSystem& files) { return files.Create(path, create); });
     if (!file) return PublicFailure(file.error());
     return std::make_unique<BlockingWriter>(loop_, std::move(*file), std::string(path));
   }
@@ -37,6 +32,57 @@ class BlockingClient final : public Client {
         Run<std::unique_ptr<FileReader>>(path, [path = std::string(path)](FileSystem& files) { return files.Open(path); });
     if (!file) return PublicFailure(file.error());
     return std::make_unique<BlockingReader>(loop_, std::move(*file), std::string(path));
+  }
+
+  Result<std::unique_ptr<Writer>> Append(std::string_view path, const AppendOptions& options) override {
+    auto file = Run<std::unique_ptr<FileWriter>>(
+        path, [path = std::string(path), append = ToCore(options)](FileSystem& files) {
+          return files.OpenForAppend(path, append);
+        });
+    if (!file) return PublicFailure(file.error());
+    return std::make_unique<BlockingWriter>(loop_, std::move(*file), std::string(path));
+  }
+
+  Result<FileStatus> Truncate(std::string_view path, uint64_t length, const client::TruncateOptions& options) override {
+    picket::TruncateOptions truncate{.writer_id = options.writer_id, .conditions = ToProto(options.conditions)};
+    return StatusFrom(path, [path = std::string(path), length, truncate](FileSystem& files) {
+      return files.Truncate(path, length, truncate);
+    });
+  }
+
+  Result<FileStatus> Concat(std::string_view target, const std::vector<std::string>& sources,
+                            const Conditions& conditions) override {
+    for (const std::string& source : sources) {
+      if (!IsUtf8(source)) return PublicFailure(picket::Error(Code::kInvalidArgument, "a path is not valid UTF-8"));
+    }
+    return StatusFrom(target, [target = std::string(target), sources, c = ToProto(conditions)](FileSystem& files) {
+      return files.Concat(target, sources, c);
+    });
+  }
+
+  Result<FileStatus> Update(std::string_view path, const client::UpdateFunction& change,
+                            const client::UpdateOptions& options) override {
+    picket::UpdateOptions core{.create = ToCore(options.create),
+                               .max_attempts = options.max_attempts,
+                               .max_bytes = options.max_bytes};
+    std::shared_ptr<Updater> updater;
+    while (true) {
+      auto read = Run<picket::FileContent>(path, [&, path = std::string(path)](FileSystem& files) {
+        if (!updater) updater = std::make_shared<Updater>(&files, path, std::move(core));
+        return updater->Read();
+      });
+      if (!read) return PublicFailure(read.error());
+      client::FileContent content{read->exists, std::move(read->bytes), Public(read->status, std::string(path))};
+      auto bytes = change(content);
+      if (!bytes) return std::unexpected(bytes.error());
+      if (!*bytes) return content.status;
+      read->bytes.clear();
+      auto replaced = Run<std::optional<proto::FileStatus>>(path, [&](FileSystem&) {
+        return updater->Replace(std::move(*read), std::move(**bytes));
+      });
+      if (!replaced) return PublicFailure(replaced.error());
+      if (*replaced) return Public(**replaced, std::string(path));
+    }
   }
 
   Result<FileStatus> Stat(std::string_view path) override {
@@ -59,39 +105,49 @@ class BlockingClient final : public Client {
     return page;
   }
 
-  Result<FileStatus> Mkdir(std::string_view path, bool parents, uint32_t mode) override {
-    return StatusFrom(path, [path = std::string(path), parents, mode](FileSystem& files) {
-      return files.Mkdir(path, parents, mode);
+  Result<FileStatus> Mkdir(std::string_view path, bool parents, uint32_t mode, const Conditions& conditions) override {
+    return StatusFrom(path, [path = std::string(path), parents, mode, c = ToProto(conditions)](FileSystem& files) {
+      return files.Mkdir(path, parents, mode, c);
     });
   }
 
-  Result<> Rename(std::string_view from, std::string_view to, bool overwrite) override {
+  Result<> Rename(std::string_view from, std::string_view to, bool overwrite, const Conditions& conditions) override {
     if (!IsUtf8(to)) return PublicFailure(picket::Error(Code::kInvalidArgument, "the new path is not valid UTF-8"));
-    auto done = Run<void>(from, [from = std::string(from), to = std::string(to), overwrite](FileSystem& files) {
-      return files.Rename(from, to, overwrite);
+    auto done = Run<void>(from, [from = std::string(from), to = std::string(to), overwrite,
+                                 c = ToProto(conditions)](FileSystem& files) {
+      return files.Rename(from, to, overwrite, c);
     });
     if (!done) return PublicFailure(done.error());
     return {};
   }
 
-  Result<std::string> Remove(std::string_view path, bool recursive, bool skip_trash) override {
-    auto where = Run<std::string>(path, [path = std::string(path), recursive, skip_trash](FileSystem& files) {
-      return files.Remove(path, recursive, skip_trash);
-    });
+  Result<std::string> Remove(std::string_view path, const client::RemoveOptions& options) override {
+    picket::RemoveOptions remove{.recursive = options.recursive,
+                                 .skip_trash = options.skip_trash,
+                                 .only_inode = {},
+                                 .conditions = ToProto(options.conditions)};
+    auto where = Run<std::string>(
+        path, [path = std::string(path), remove](FileSystem& files) { return files.Remove(path, remove); });
     if (!where) return PublicFailure(where.error());
     return std::move(*where);
   }
 
-  Result<FileStatus> SetTimes(std::string_view path, int64_t mtime_ns) override {
-    return StatusFrom(path,
-                  [path = std::string(path), mtime_ns](FileSystem& files) { return files.SetTime(path, mtime_ns); });
+  Result<FileStatus> SetTimes(std::string_view path, int64_t mtime_ns, const Conditions& conditions) override {
+    return StatusFrom(path, [path = std::string(path), mtime_ns, c = ToProto(conditions)](FileSystem& files) {
+      return files.SetTime(path, mtime_ns, c);
+    });
   }
-  Result<FileStatus> SetMode(std::string_view path, uint32_t mode) override {
-    return StatusFrom(path, [path = std::string(path), mode](FileSystem& files) { return files.SetMode(path, mode); });
+  Result<FileStatus> SetMode(std::string_view path, uint32_t mode, const Conditions& conditions) override {
+    return StatusFrom(path, [path = std::string(path), mode, c = ToProto(conditions)](FileSystem& files) {
+      return files.SetMode(path, mode, c);
+    });
   }
-  Result<FileStatus> SetOwner(std::string_view path, std::string_view owner, std::string_view group) override {
-    return StatusFrom(path, [path = std::string(path), owner = std::string(owner),
-                         group = std::string(group)](FileSystem& files) { return files.SetOwner(path, owner, group); });
+  Result<FileStatus> SetOwner(std::string_view path, std::string_view owner, std::string_view group,
+                              const Conditions& conditions) override {
+    return StatusFrom(path, [path = std::string(path), owner = std::string(owner), group = std::string(group),
+                             c = ToProto(conditions)](FileSystem& files) {
+      return files.SetOwner(path, owner, group, c);
+    });
   }
 
   Result<client::Summary> Summarize(std::string_view path) override {
@@ -123,10 +179,80 @@ class BlockingClient final : public Client {
     return Public(*answer, master_);
   }
 
+  Result<std::vector<client::LeaseInfo>> Leases(std::string_view under) override {
+    auto answer = Run<std::vector<proto::LeaseInfo>>(
+        under, [under = std::string(under)](FileSystem& files) { return files.ListLeases(under); });
+    if (!answer) return PublicFailure(answer.error());
+    std::vector<client::LeaseInfo> leases;
+    for (const auto& lease : *answer) leases.push_back(Public(lease));
+    return leases;
+  }
+
+  Result<LeaseState> ShowLease(std::string_view path) override {
+    auto answer = Run<proto::ShowLeaseResponse>(
+        path, [path = std::string(path)](FileSystem& files) { return files.ShowLease(path); });
+    if (!answer) return PublicFailure(answer.error());
+    return LeaseState{.open = answer->open(),
+                      .lease = Public(answer->lease()),
+                      .status = Public(answer->status(), std::string(path)),
+                      .lock_delay_left_ms = answer->lock_delay_left_ms()};
+  }
+
+  Result<Recovered> RecoverLease(std::string_view path, bool wait) override {
+    auto answer = Run<proto::RecoverLeaseResponse>(
+        path, [path = std::string(path), wait](FileSystem& files) { return files.RecoverLease(path, wait); });
+    if (!answer) return PublicFailure(answer.error());
+    return Recovered{.closed = answer->closed(),
+                     .generation = answer->generation(),
+                     .status = Public(answer->status(), std::string(path))};
+  }
+
+  Result<std::vector<client::QuarantineEntry>> ListQuarantine(std::string_view server) override {
+    return Quarantine(proto::QuarantineRequest::LIST, server, {}, false);
+  }
+  Result<std::vector<client::QuarantineEntry>> RestoreQuarantine(std::string_view server,
+                                                                 const std::vector<std::string>& names) override {
+    return Quarantine(proto::QuarantineRequest::RESTORE, server, names, false);
+  }
+  Result<std::vector<client::QuarantineEntry>> PurgeQuarantine(std::string_view server,
+                                                               const std::vector<std::string>& names,
+                                                               bool force) override {
+    return Quarantine(proto::QuarantineRequest::PURGE, server, names, force);
+  }
+
+  Result<AdoptReport> Adopt(bool discard, bool dry_run, const std::vector<uint64_t>& chunks) override {
+    proto::AdoptRequest request;
+    request.set_discard(discard);
+    request.set_dry_run(dry_run);
+    for (const uint64_t chunk : chunks) request.add_chunks(chunk);
+    auto answer = Run<proto::AdoptResponse>([request](FileSystem& files) { return files.Adopt(request); });
+    if (!answer) return PublicFailure(answer.error());
+    return Public(*answer);
+  }
+
   const std::string& master() const override { return master_; }
   const std::string& user() const override { return user_; }
 
  private:
+  Result<std::vector<client::QuarantineEntry>> Quarantine(proto::QuarantineRequest::Action action,
+                                                          std::string_view server,
+                                                          const std::vector<std::string>& names, bool force) {
+    uint64_t id = 0;
+    const auto [end, bad] = std::from_chars(server.data(), server.data() + server.size(), id, 16);
+    if (server.size() != 16 || bad != std::errc() || end != server.data() + server.size()) {
+      return PublicFailure(picket::Error(Code::kInvalidArgument, std::string(server) + ": not the id of a server")
+                               .WithNextStep("16 hex digits, as in: picket admin report"));
+    }
+    proto::QuarantineRequest request;
+    request.set_server(id);
+    request.set_action(action);
+    for (const std::string& name : names) request.add_entries(name);
+    request.set_force(force);
+    auto answer = Run<proto::QuarantineResponse>([request](FileSystem& files) { return files.Quarantine(request); });
+    if (!answer) return PublicFailure(answer.error());
+    return Public(*answer);
+  }
+
   template <class T, class Make>
   picket::Result<T> Run(Make make) {
     return loop_->Run<picket::Result<T>>(std::move(make));

@@ -9,12 +9,17 @@
 namespace picket::client {
 namespace {
 
-std::string StateName(proto::ReplicaState state) {
-  if (state == proto::REPLICA_STATE_UNKNOWN) return "unknown";
-  std::string name = proto::ReplicaState_Name(state);
+std::string Lowered(std::string name) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return name;
 }
+
+std::string StateName(proto::ReplicaState state) {
+  return state == proto::REPLICA_STATE_UNKNOWN ? "unknown" : Lowered(proto::ReplicaState_Name(state));
+}
+
+// The hex form of an id; empty for none.
+std::string IdText(uint64_t id) { return id == 0 ? "" : ToHex(id); }
 
 std::string Address(const proto::Hop& hop) {
   return Endpoint(hop.host(), static_cast<uint16_t>(hop.port())).ToString();
@@ -41,7 +46,9 @@ FileStatus Public(const proto::FileStatus& from, std::string path) {
   to.replication = from.replication();
   to.chunk_size = from.chunk_size();
   to.chunk_count = from.chunk_count();
+  to.stored_bytes = from.stored_bytes();
   to.open = from.open();
+  to.holder = from.holder();
   to.generation = from.generation();
   to.create_revision = from.create_revision();
   to.mod_revision = from.mod_revision();
@@ -71,6 +78,7 @@ ChunkInfo Public(const proto::ChunkLocation& from, std::string path) {
     info.length = replica.length();
     info.state = StateName(replica.state());
     info.counted = replica.counted();
+    info.worth = replica.worth();
   }
   return to;
 }
@@ -106,6 +114,116 @@ ClusterInfo Public(const proto::ClusterReportResponse& from, std::string master)
     info.last_heartbeat_ms_ago = server.last_heartbeat_ms_ago();
     info.epoch_mark = static_cast<uint32_t>(server.epoch_mark());
   }
+  return to;
+}
+
+LeaseInfo Public(const proto::LeaseInfo& from) {
+  LeaseInfo to;
+  to.pending = from.path().empty();
+  to.path = to.pending ? from.replaces() : from.path();
+  to.inode = from.inode();
+  to.mode = from.mode() == proto::SESSION_MODE_UNKNOWN ? "unknown" : Lowered(proto::SessionMode_Name(from.mode()));
+  to.lock = from.lock();
+  to.generation = from.generation();
+  for (const auto& holder : from.holders()) {
+    to.holders.push_back({ToHex(holder.client()), holder.writer_id(), holder.renewed_ms_ago()});
+  }
+  to.soft_limit_ms = from.soft_limit_ms();
+  to.hard_limit_ms = from.hard_limit_ms();
+  to.soft_left_ms = from.soft_left_ms();
+  to.hard_left_ms = from.hard_left_ms();
+  to.open_chunk = from.open_chunk();
+  to.recovering = from.recovering();
+  to.attempt = from.attempt();
+  to.recovery_version = from.recovery_version();
+  to.attempts = from.attempts();
+  to.phase = from.phase();
+  to.reason = from.reason();
+  to.waiting_for = from.waiting_for();
+  to.stalled_holder = IdText(from.stalled_holder());
+  for (const auto& answer : from.answers()) {
+    to.answers.push_back({.server = ToHex(answer.server()),
+                          .state = answer.state(),
+                          .clean = answer.clean(),
+                          .version = answer.version(),
+                          .length = answer.length(),
+                          .sealed = answer.sealed(),
+                          .sealed_generation = answer.sealed_generation(),
+                          .error = answer.error()});
+  }
+  return to;
+}
+
+std::vector<QuarantineEntry> Public(const proto::QuarantineResponse& from) {
+  std::vector<QuarantineEntry> entries;
+  for (const auto& entry : from.entries()) {
+    entries.push_back({.name = entry.name(),
+                       .chunk = entry.chunk(),
+                       .version = entry.version(),
+                       .generation = entry.generation(),
+                       .bytes = entry.bytes(),
+                       .since_ns = entry.since_ns(),
+                       .reason = entry.reason(),
+                       .last_hope = entry.last_hope(),
+                       .path = entry.path(),
+                       .refused = entry.refused()});
+  }
+  return entries;
+}
+
+AdoptReport Public(const proto::AdoptResponse& from) {
+  AdoptReport to;
+  to.history_lost = from.history_lost();
+  to.epoch = from.epoch();
+  for (const auto& item : from.replicas()) {
+    to.replicas.push_back({.chunk = item.chunk(),
+                           .path = item.path(),
+                           .server = ToHex(item.server()),
+                           .version = item.version(),
+                           .minted = item.minted(),
+                           .length = item.length(),
+                           .state = StateName(item.state()),
+                           .action = item.action()});
+  }
+  return to;
+}
+
+// ---- the other way -----------------------------------------------------------------------------------
+
+proto::Conditions ToProto(const Conditions& from) {
+  proto::Conditions to;
+  if (from.if_revision) to.set_if_revision(*from.if_revision);
+  if (from.if_version) to.set_if_version(*from.if_version);
+  to.set_if_absent(from.if_absent);
+  return to;
+}
+
+SessionOptions SessionOf(const Conditions& conditions, std::string writer_id, uint32_t soft_limit_ms,
+                         uint32_t hard_limit_ms) {
+  SessionOptions to;
+  to.writer_id = std::move(writer_id);
+  to.limits.set_soft_ms(soft_limit_ms);
+  to.limits.set_hard_ms(hard_limit_ms);
+  to.conditions = ToProto(conditions);
+  return to;
+}
+
+CreateFileOptions ToCore(const CreateOptions& from) {
+  return {.overwrite = from.overwrite,
+          .parents = from.parents,
+          .mode = from.mode,
+          .replication = from.replication,
+          .chunk_size = from.chunk_size,
+          .mtime_ns = from.mtime_ns,
+          .sync = from.sync_on_close,
+          .session = SessionOf(from.conditions, from.writer_id, from.soft_limit_ms, from.hard_limit_ms)};
+}
+
+AppendFileOptions ToCore(const AppendOptions& from) {
+  AppendFileOptions to{.create = from.create,
+                       .made = ToCore(from.made),
+                       .session = SessionOf(from.conditions, from.writer_id, from.soft_limit_ms, from.hard_limit_ms)};
+  to.made.sync = from.sync_on_close;
   return to;
 }
 

@@ -13,7 +13,9 @@ std::string Spelled(uint64_t token) {
 
 std::string Error::ToString() const {
   std::string out = code + ": " + message;
-  if (token != 0 || mark != 0) {
+  if (kind == ErrorKind::kConflict) {
+    // Revisions: the message has them already.
+  } else if (token != 0 || mark != 0) {
     out += " (token " + Spelled(token) + ", mark " + Spelled(mark);
     if (!holder.empty()) out += ", holder " + holder;
     out += ")";

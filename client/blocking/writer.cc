@@ -10,7 +10,7 @@
 namespace picket::client {
 
 BlockingWriter::BlockingWriter(std::shared_ptr<LoopThread> loop, std::unique_ptr<FileWriter> file, std::string path)
-    : loop_(std::move(loop)), file_(std::move(file)), path_(std::move(path)), warnings_(file_->warnings()) {}
+    : loop_(std::move(loop)), file_(std::move(file)), path_(std::move(path)), begin_(file_->status().length()), warnings_(file_->warnings()) {}
 
 BlockingWriter::~BlockingWriter() { loop_->Dispose(std::move(file_)); }
 
@@ -59,7 +59,7 @@ Result<> BlockingWriter::Write(const void* data, size_t size) {
   const auto* bytes = static_cast<const std::byte*>(data);
   while (size > 0) {
     // A packet ends at a multiple of its size, so that whole ones need no second copy.
-    const uint64_t room = kMaxPacketSize - (written_ - gathered_size_) % kMaxPacketSize;
+    const uint64_t room = kMaxPacketSize - (begin_ + written_ - gathered_size_) % kMaxPacketSize;
     if (gathered_.empty()) gathered_ = loop_->Allocate(room);
     const size_t part = std::min<uint64_t>(size, room - gathered_size_);
     std::memcpy(gathered_.data() + gathered_size_, bytes, part);
@@ -86,9 +86,11 @@ Result<FileStatus> BlockingWriter::Close() {
 }
 
 Result<> BlockingWriter::Abandon() {
+  auto status = loop_->Run<Status>([file = file_.get()](FileSystem&) { return file->Abandon(); });
+  // A writer that can't be given up is as it was.
+  if (!status && status.error().code == Code::kInvalidArgument) return PublicFailure(status.error());
   TakeGathered();
   Ends(picket::Error(Code::kInvalidArgument, path_ + ": the writer was abandoned"));
-  auto status = loop_->Run<Status>([file = file_.get()](FileSystem&) { return file->Abandon(); });
   if (!status) return PublicFailure(status.error());
   return {};
 }

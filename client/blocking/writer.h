@@ -41,6 +41,7 @@ class BlockingWriter final : public Writer {
   const std::shared_ptr<LoopThread> loop_;
   std::unique_ptr<FileWriter> file_;
   const std::string path_;
+  const uint64_t begin_;   // where in the file
   Buffer gathered_;
   size_t gathered_size_ = 0;
   uint64_t written_ = 0;

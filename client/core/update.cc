@@ -62,8 +62,8 @@ CreateFileOptions InPlaceOf(const FileContent& read, CreateFileOptions create) {
   return create;
 }
 
-Task<Result<proto::FileStatus>> Replace(FileSystem* files, std::string path, std::string bytes,
-                                        CreateFileOptions options) {
+Task<Result<proto::FileStatus>> Write(FileSystem* files, std::string path, std::string bytes,
+                                      CreateFileOptions options) {
   auto created = co_await files->Create(path, options);
   if (!created) co_return Fail(std::move(created).error());
   FileWriter& writer = **created;
@@ -83,27 +83,43 @@ Task<Result<proto::FileStatus>> Replace(FileSystem* files, std::string path, std
 
 }  // namespace
 
+Task<Status> Updater::Lost(Error error) {
+  if (!LostTheRace(error.code)) co_return Fail(std::move(error));
+  if (++attempts_ >= options_.max_attempts) {
+    co_return Fail(std::move(error).WithNextStep("others change this file all the time; try again later"));
+  }
+  Env& env = files_->env();
+  co_await env.Sleep(NextDelay(kRedo, attempts_, env.Random()));
+  co_return Status();
+}
+
+Task<Result<FileContent>> Updater::Read() {
+  while (true) {
+    auto content = co_await ReadContent(files_, path_, options_.max_bytes);
+    if (content) co_return content;
+    PICKET_CO_TRY(co_await Lost(std::move(content).error()));
+  }
+}
+
+Task<Result<std::optional<proto::FileStatus>>> Updater::Replace(FileContent read, std::string bytes) {
+  auto replaced = co_await Write(files_, path_, std::move(bytes), InPlaceOf(read, options_.create));
+  if (replaced) co_return std::move(*replaced);
+  PICKET_CO_TRY(co_await Lost(std::move(replaced).error()));
+  co_return std::nullopt;
+}
+
 Task<Result<proto::FileStatus>> Update(FileSystem* files, std::string path, UpdateFunction change,
                                        UpdateOptions options) {
-  Env& env = files->env();
-  for (int attempt = 1;; ++attempt) {
-    Error lost;
-    auto content = co_await ReadContent(files, path, options.max_bytes);
-    if (content) {
-      auto bytes = change(*content);
-      if (!bytes) co_return Fail(std::move(bytes).error());
-      if (!*bytes) co_return std::move(content->status);
-      auto replaced = co_await Replace(files, path, std::move(**bytes), InPlaceOf(*content, options.create));
-      if (replaced) co_return replaced;
-      lost = std::move(replaced).error();
-    } else {
-      lost = std::move(content).error();
-    }
-    if (!LostTheRace(lost.code)) co_return Fail(std::move(lost));
-    if (attempt >= options.max_attempts) {
-      co_return Fail(std::move(lost).WithNextStep("others change this file all the time; try again later"));
-    }
-    co_await env.Sleep(NextDelay(kRedo, attempt, env.Random()));
+  Updater updater(files, std::move(path), std::move(options));
+  while (true) {
+    auto content = co_await updater.Read();
+    if (!content) co_return Fail(std::move(content).error());
+    auto bytes = change(*content);
+    if (!bytes) co_return Fail(std::move(bytes).error());
+    if (!*bytes) co_return std::move(content->status);
+    auto replaced = co_await updater.Replace(std::move(*content), std::move(**bytes));
+    if (!replaced) co_return Fail(std::move(replaced).error());
+    if (*replaced) co_return std::move(**replaced);
   }
 }
 

@@ -32,6 +32,27 @@ struct UpdateOptions {
   uint64_t max_bytes = 64 << 20;  // of a file that is read into memory
 };
 
+// The two halves, for a caller that computes between them: Read, then Replace, again while that is nullopt.
+class Updater {
+ public:
+  Updater(FileSystem* files, std::string path, UpdateOptions options)
+      : files_(files), path_(std::move(path)), options_(std::move(options)) {}
+
+  // The file as it is; waits while somebody is writing it.
+  Task<Result<FileContent>> Read();
+  // nullopt: somebody else was faster, read again. kConflict: so often that it is given up.
+  Task<Result<std::optional<proto::FileStatus>>> Replace(FileContent read, std::string bytes);
+
+ private:
+  // Counts an attempt that was lost, and waits; the error when it was the last one.
+  Task<Status> Lost(Error error);
+
+  FileSystem* const files_;
+  const std::string path_;
+  const UpdateOptions options_;
+  int attempts_ = 0;
+};
+
 // The status after the change, or of the file as it is left (of a missing one: empty). kConflict: somebody else
 // was faster max_attempts times.
 Task<Result<proto::FileStatus>> Update(FileSystem* files, std::string path, UpdateFunction change,

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "picket/admin.h"
 #include "picket/status.h"
 
 namespace picket::client {
@@ -36,7 +37,8 @@ struct FileStatus {
   std::string path;
   FileType type = FileType::kFile;
   uint64_t inode = 0;
-  uint64_t length = 0;             // bytes of sealed chunks; of an open file see File::Length
+  uint64_t length = 0;             // of what is sealed, holes included; of an open file see Reader::Length
+  uint64_t stored_bytes = 0;       // of what is sealed, without holes, of one copy
   uint32_t mode = 0;               // permission bits
   std::string owner;
   std::string group;
@@ -45,9 +47,17 @@ struct FileStatus {
   uint64_t chunk_size = 0;
   uint64_t chunk_count = 0;
   bool open = false;               // being written
-  uint64_t generation = 0;
+  std::string holder;              // who holds it: a client's id, 16 hex digits; empty: nobody
+  uint64_t generation = 0;         // of its last write session
   uint64_t create_revision = 0;
   uint64_t mod_revision = 0;
+};
+
+// A change is made only if they hold; else kConflict, with the present value in Error::mark.
+struct Conditions {
+  std::optional<uint64_t> if_revision;  // its create_revision: it is still the same object
+  std::optional<uint64_t> if_version;   // its mod_revision: nothing in it has changed
+  bool if_absent = false;               // nothing has that name
 };
 
 struct CreateOptions {
@@ -58,6 +68,45 @@ struct CreateOptions {
   uint32_t mode = 0644;
   int64_t mtime_ns = 0;            // 0: now, at close
   bool sync_on_close = true;       // Close returns only when every replica is durable
+  Conditions conditions = {};      // of an overwrite, judged again when Close swaps it in
+  std::string writer_id = {};      // the logical writer: after a restart it takes its own session over at once
+  uint32_t soft_limit_ms = 0;      // not renewed for so long, others may claim the file; 0: the cluster's
+  uint32_t hard_limit_ms = 0;      // not renewed for so long, the master closes it; 0: the cluster's
+};
+
+struct AppendOptions {
+  bool create = false;             // a missing file is made, with `made`
+  CreateOptions made = {};         // of it only parents, replication, chunk_size and mode are looked at
+  bool sync_on_close = true;
+  Conditions conditions = {};
+  std::string writer_id = {};
+  uint32_t soft_limit_ms = 0;
+  uint32_t hard_limit_ms = 0;
+};
+
+struct TruncateOptions {
+  Conditions conditions = {};
+  std::string writer_id = {};
+};
+
+struct RemoveOptions {
+  bool recursive = false;
+  bool skip_trash = false;
+  Conditions conditions = {};
+};
+
+// A file as Client::Update read it.
+struct FileContent {
+  bool exists = false;
+  std::string bytes;
+  FileStatus status;               // when it exists
+};
+// The new content; nullopt leaves the file as it is; an error ends the update with it.
+using UpdateFunction = std::function<std::expected<std::optional<std::string>, Error>(const FileContent& now)>;
+struct UpdateOptions {
+  CreateOptions create = {};       // of a missing file; of one that exists only the session's part matters
+  int max_attempts = 64;
+  uint64_t max_bytes = 64 << 20;   // of a file that is read into memory
 };
 
 // A file being written by this client, which holds its write lease until Close or Abandon.
@@ -75,7 +124,8 @@ class Writer {
   virtual Result<> Sync() = 0;
   // Seals the file. Success: the master has the sealed length; an overwrite has been swapped in.
   virtual Result<FileStatus> Close() = 0;
-  // Gives a new file up: name and bytes go. The old content of an overwrite stays.
+  // Gives a new file up: name and bytes go. The old content of an overwrite stays. Of an append it is
+  // kInvalidArgument, and nothing happens: what was appended stays.
   virtual Result<> Abandon() = 0;
   virtual uint64_t bytes_written() const = 0;
   virtual uint64_t bytes_acknowledged() const = 0;
@@ -105,68 +155,24 @@ struct ListPage {
   bool is_file = false;             // the path is a file: entries holds itself
 };
 
-struct ReplicaInfo {
-  std::string server;               // id, 16 hex digits
-  std::string address;
-  std::string rack;
-  uint64_t version = 0;
-  uint64_t generation = 0;
-  uint64_t length = 0;
-  std::string state;                // "open", "sealed", "corrupt", …
-  bool counted = false;             // one of those that hold the chunk's committed content
-};
-struct ChunkInfo {
-  uint64_t id = 0;
-  uint64_t index = 0;
-  uint64_t version = 0;
-  uint64_t minted = 0;
-  uint64_t generation = 0;
-  uint64_t length = 0;
-  bool sealed = false;
-  uint32_t digest = 0;
-  std::string primary;              // server id; empty: none
-  uint32_t lease_left_ms = 0;
-  std::string path;                 // of the file; empty for garbage
-  std::vector<ReplicaInfo> replicas;
-};
-
-struct ServerInfo {
-  std::string id;
-  std::string address;
-  std::string rack;
-  std::string state;                // "live", "suspect", "dead"
-  std::string software;
-  uint64_t incarnation = 0;
-  uint64_t total_bytes = 0;
-  uint64_t free_bytes = 0;
-  uint64_t replica_count = 0;
-  uint64_t replica_bytes = 0;
-  int64_t last_heartbeat_ms_ago = 0;
-  uint32_t epoch_mark = 0;
-};
-struct ClusterInfo {
-  std::string master;               // its address, as it advertises it
-  std::string cluster_id;
-  uint32_t epoch = 0;
-  uint64_t epoch_nonce = 0;
-  uint64_t revision = 0;
-  std::string software;
-  std::string state;
-  int64_t uptime_ms = 0;
-  uint64_t inode_count = 0;
-  uint64_t chunk_count = 0;
-  uint64_t open_files = 0;
-  uint64_t chunks_under_goal = 0;
-  uint64_t chunks_missing = 0;
-  uint64_t garbage_chunks = 0;
-  std::vector<ServerInfo> servers;
-};
-
 struct Summary {
   uint64_t directories = 0;
   uint64_t files = 0;
   uint64_t bytes = 0;
   uint64_t bytes_with_replicas = 0;
+};
+
+struct LeaseState {
+  bool open = false;               // somebody holds the file
+  LeaseInfo lease;                 // then
+  FileStatus status;
+  uint32_t lock_delay_left_ms = 0; // a lock was not released: others are kept out for that long
+};
+
+struct Recovered {
+  bool closed = false;             // false: the old writer is fenced, the file not closed yet
+  uint64_t generation = 0;         // that fences the old writer
+  FileStatus status;
 };
 
 class Client {
@@ -178,23 +184,58 @@ class Client {
 
   virtual Result<std::unique_ptr<Writer>> Create(std::string_view path, const CreateOptions& options) = 0;
   virtual Result<std::unique_ptr<Reader>> Open(std::string_view path) = 0;
+  // A writer that goes on at the end of a file. kLeaseHeld: somebody else is writing it.
+  virtual Result<std::unique_ptr<Writer>> Append(std::string_view path, const AppendOptions& options = {}) = 0;
+  // Cuts a file that nobody is writing.
+  virtual Result<FileStatus> Truncate(std::string_view path, uint64_t length, const TruncateOptions& options = {}) = 0;
+  // Moves the sources' chunks to the end of the target, in their order; the sources cease to exist.
+  // Chunk size and replication are the same, the target and all sources but the last one end at a chunk boundary.
+  virtual Result<FileStatus> Concat(std::string_view target, const std::vector<std::string>& sources,
+                                    const Conditions& conditions = {}) = 0;
+  // Reads a file, replaces it by what `change` makes of it, and begins anew if somebody else was faster. So
+  // no pause between reading and writing loses anybody's change. `change` runs in the caller's thread, and may
+  // run several times.
+  virtual Result<FileStatus> Update(std::string_view path, const UpdateFunction& change,
+                                    const UpdateOptions& options = {}) = 0;
 
   virtual Result<FileStatus> Stat(std::string_view path) = 0;
   // One page of a directory, in the order of names; start after `start_after`. limit 0: the server's.
   virtual Result<ListPage> List(std::string_view path, std::string_view start_after = {}, uint32_t limit = 0) = 0;
-  virtual Result<FileStatus> Mkdir(std::string_view path, bool parents, uint32_t mode = 0755) = 0;
+  virtual Result<FileStatus> Mkdir(std::string_view path, bool parents, uint32_t mode = 0755,
+                                   const Conditions& conditions = {}) = 0;
   // `to` is the exact new path. With overwrite, an existing file there is replaced atomically.
-  virtual Result<> Rename(std::string_view from, std::string_view to, bool overwrite = false) = 0;
+  virtual Result<> Rename(std::string_view from, std::string_view to, bool overwrite = false,
+                          const Conditions& conditions = {}) = 0;
   // Returns where it went: a path in the trash, or "" with skip_trash.
-  virtual Result<std::string> Remove(std::string_view path, bool recursive, bool skip_trash = false) = 0;
-  virtual Result<FileStatus> SetTimes(std::string_view path, int64_t mtime_ns) = 0;
-  virtual Result<FileStatus> SetMode(std::string_view path, uint32_t mode) = 0;
-  virtual Result<FileStatus> SetOwner(std::string_view path, std::string_view owner, std::string_view group) = 0;
+  virtual Result<std::string> Remove(std::string_view path, const RemoveOptions& options) = 0;
+  Result<std::string> Remove(std::string_view path, bool recursive, bool skip_trash = false) {
+    return Remove(path, RemoveOptions{.recursive = recursive, .skip_trash = skip_trash});
+  }
+  virtual Result<FileStatus> SetTimes(std::string_view path, int64_t mtime_ns, const Conditions& conditions = {}) = 0;
+  virtual Result<FileStatus> SetMode(std::string_view path, uint32_t mode, const Conditions& conditions = {}) = 0;
+  virtual Result<FileStatus> SetOwner(std::string_view path, std::string_view owner, std::string_view group,
+                                      const Conditions& conditions = {}) = 0;
   virtual Result<Summary> Summarize(std::string_view path) = 0;
 
   virtual Result<std::vector<ChunkInfo>> Chunks(std::string_view path) = 0;
   virtual Result<ChunkInfo> DescribeChunk(uint64_t id) = 0;
   virtual Result<ClusterInfo> Report() = 0;
+
+  // The write sessions of files at and below `under`; "": all.
+  virtual Result<std::vector<LeaseInfo>> Leases(std::string_view under = {}) = 0;
+  virtual Result<LeaseState> ShowLease(std::string_view path) = 0;
+  // Ends the session of a stalled writer, who is fenced when this returns; with `wait` the file is closed too.
+  virtual Result<Recovered> RecoverLease(std::string_view path, bool wait) = 0;
+
+  // Of the chunkserver with that id (16 hex digits).
+  virtual Result<std::vector<QuarantineEntry>> ListQuarantine(std::string_view server) = 0;
+  virtual Result<std::vector<QuarantineEntry>> RestoreQuarantine(std::string_view server,
+                                                                 const std::vector<std::string>& names) = 0;
+  // Without names: all that may go. force: also what is the last hope of a chunk.
+  virtual Result<std::vector<QuarantineEntry>> PurgeQuarantine(std::string_view server,
+                                                               const std::vector<std::string>& names, bool force) = 0;
+  // discard: quarantines the replicas instead of taking them over. Without chunks: all.
+  virtual Result<AdoptReport> Adopt(bool discard, bool dry_run, const std::vector<uint64_t>& chunks = {}) = 0;
 
   virtual const std::string& master() const = 0;
   virtual const std::string& user() const = 0;
