@@ -44,6 +44,8 @@ Task<> AckedAnnouncer::Announce(proto::WriteToken token, uint64_t acked, proto::
   request.set_acked_length(acked);
   request.set_target_incarnation(hop.incarnation());
   request.set_forwarded(true);
+  request.set_forward_proof(
+      verifier_.Proof(request.token(), ServerId(hop.server()), Incarnation(hop.incarnation())));
   auto channel = channels_.Get(Endpoint(hop.host(), static_cast<uint16_t>(hop.port())));
   (void)co_await channel->Call<proto::WritePacketResponse>(proto::WRITE_PACKET, request, 2s);
 }

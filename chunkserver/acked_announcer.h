@@ -8,6 +8,7 @@
 
 #include "chunkserver/lease_holder.h"
 #include "chunkserver/replica_store.h"
+#include "chunkserver/token_verifier.h"
 #include "common/rpc/client.h"
 #include "proto/common.pb.h"
 
@@ -15,8 +16,8 @@ namespace picket::cs {
 
 class AckedAnnouncer {
  public:
-  AckedAnnouncer(Env& env, LeaseHolder& leases, ChannelPool& channels)
-      : env_(env), leases_(leases), channels_(channels) {}
+  AckedAnnouncer(Env& env, LeaseHolder& leases, ChannelPool& channels, TokenVerifier& verifier)
+      : env_(env), leases_(leases), channels_(channels), verifier_(verifier) {}
 
   // A packet with this acknowledged length is on the wire to the others.
   void Told(ChunkId chunk, uint64_t acked);
@@ -39,6 +40,7 @@ class AckedAnnouncer {
   Env& env_;
   LeaseHolder& leases_;
   ChannelPool& channels_;
+  TokenVerifier& verifier_;
   std::map<ChunkId, Stream> streams_;  // those with a timer; gone after the first silence
 };
 

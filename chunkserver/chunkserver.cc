@@ -7,6 +7,8 @@
 #include "chunkserver/record_append.h"
 #include "chunkserver/recovery_service.h"
 #include "chunkserver/seal.h"
+#include "chunkserver/sequencer_check.h"
+#include "chunkserver/token_verifier.h"
 #include "common/identity/data_dir.h"
 #include "common/obs/log.h"
 
@@ -44,15 +46,17 @@ struct Chunkserver::Parts {
         store(e, StoreOptions(o, secret.cluster)),
         channels(e),
         leases(e, o.lease_margin_percent),
-        announcer(e, leases, channels),
-        mutations(e, self, store, leases, channels, changes, announcer),
+        verifier(self, secret),
+        announcer(e, leases, channels, verifier),
+        mutations(e, self, store, leases, channels, changes, announcer, verifier),
         records(e, self, store, leases, changes, mutations),
-        seals(e, self, store, leases, channels, changes),
+        seals(e, self, store, leases, channels, changes, verifier),
         reads(e, self, store, changes),
         gate(self, state),
         orders(e, gate, state, store, leases, channels, changes, announcer, o.dir, o.reserve_bytes),
         recoveries(e, gate, store, leases, channels, changes),
         master(e, o.master),
+        sequencers(e, store, verifier, master),
         stopping(e),
         server(e) {
     self.cluster = secret.cluster;
@@ -73,6 +77,7 @@ struct Chunkserver::Parts {
   cs::ChangeLog changes;
   ChannelPool channels;
   cs::LeaseHolder leases;
+  cs::TokenVerifier verifier;
   cs::AckedAnnouncer announcer;
   cs::MutationService mutations;
   cs::RecordAppendService records;
@@ -82,6 +87,7 @@ struct Chunkserver::Parts {
   cs::OrderService orders;
   cs::RecoveryService recoveries;
   Channel master;
+  cs::SequencerCheck sequencers;
   std::unique_ptr<cs::Registrar> registrar;
   std::unique_ptr<cs::Heartbeat> heartbeat;
   Signal stopping;
@@ -119,6 +125,10 @@ void Chunkserver::Parts::Register() {
       proto::VERIFY_REPLICA,
       [this](auto request, Mono deadline) { return reads.Verify(std::move(request), deadline); });
 
+  server.Handle<proto::CheckSequencerRequest, proto::CheckSequencerResponse>(
+      proto::CHECK_SEQUENCER,
+      [this](auto request, Mono deadline) { return sequencers.Check(std::move(request), deadline); });
+
   server.Handle<proto::CreateReplicaRequest, proto::CreateReplicaResponse>(
       proto::CREATE_REPLICA,
       [this](auto request, Mono deadline) { return orders.Create(std::move(request), deadline); });
@@ -154,8 +164,8 @@ void Chunkserver::Parts::Register() {
 void Chunkserver::Parts::JoinCluster(const ChunkserverOptions& o, Endpoint advertise) {
   cs::Registrar::Options options = RegistrarOptions(o);
   options.advertise = std::move(advertise);
-  registrar = std::make_unique<cs::Registrar>(env, self, secret, state, store, master, std::move(options));
-  heartbeat = std::make_unique<cs::Heartbeat>(env, self, state, store, leases, changes, *registrar, master);
+  registrar = std::make_unique<cs::Registrar>(env, self, secret, state, store, master, verifier, std::move(options));
+  heartbeat = std::make_unique<cs::Heartbeat>(env, self, state, store, leases, changes, *registrar, master, verifier);
   env.Spawn(heartbeat->Run());
 }
 
@@ -233,6 +243,8 @@ Task<> Chunkserver::PurgeQuarantine(Chunkserver* self) {
 uint16_t Chunkserver::port() const { return parts_ ? parts_->server.port() : 0; }
 ServerId Chunkserver::server_id() const { return parts_ ? parts_->self.server : ServerId(); }
 Incarnation Chunkserver::incarnation() const { return parts_ ? parts_->self.incarnation : Incarnation(); }
+Status Chunkserver::LearnKeys(const proto::KeyRing& ring) { return parts_->verifier.Learn(ring); }
+uint64_t Chunkserver::hmacs() const { return parts_ ? parts_->verifier.hmacs() : 0; }
 bool Chunkserver::registered() const { return parts_ && parts_->heartbeat && parts_->heartbeat->registered(); }
 
 }  // namespace picket

@@ -9,6 +9,7 @@
 
 #include "common/env/env.h"
 #include "common/identity/cluster_secret.h"
+#include "proto/chunkserver_master.pb.h"
 
 namespace picket {
 
@@ -43,6 +44,10 @@ class Chunkserver {
   ServerId server_id() const;
   Incarnation incarnation() const;
   bool registered() const;  // with a master, at present
+  // What a heartbeat's answer brings; for a server that is driven without a master. REQUIRES: started.
+  Status LearnKeys(const proto::KeyRing& ring);
+  // HMACs computed over tokens and proofs so far.
+  uint64_t hmacs() const;
 
  private:
   struct Parts;

@@ -57,6 +57,16 @@ Task<> Heartbeat::Run() {
   }
 }
 
+Task<> Heartbeat::AwaitBeat(Nanos pause) {
+  const Mono begun = env_.Now();
+  while (!stopped_) {
+    const Mono due = begun + (soon_ ? std::min(pause, kSoonest) : pause);
+    if (env_.Now() >= due) break;
+    (void)co_await stopping_.WaitFor(due - env_.Now());
+  }
+  soon_ = false;
+}
+
 Task<Error> Heartbeat::BeatUntilLost(MasterSession session) {
   int silent = 0;
   while (true) {
@@ -64,7 +74,7 @@ Task<Error> Heartbeat::BeatUntilLost(MasterSession session) {
     const auto tenth = static_cast<uint64_t>(session.heartbeat.count()) / 10;
     Nanos pause = session.heartbeat - Nanos(static_cast<int64_t>(env_.Random() % (tenth + 1)));
     if (silent > 0) pause = std::min(pause, NextDelay(Pauses(), silent, env_.Random()));
-    (void)co_await stopping_.WaitFor(pause);
+    co_await AwaitBeat(pause);
     if (stopped_) co_return Error(Code::kUnavailable, "stopping");
     auto answer = co_await BeatOnce(&session);
     if (stopped_) co_return Error(Code::kUnavailable, "stopping");
@@ -83,6 +93,9 @@ Task<Error> Heartbeat::BeatUntilLost(MasterSession session) {
                                              std::to_string(state_.mark().epoch.number));
     }
     state_.SeeRevision(epoch, answer->revision());
+    if (answer->has_keys()) {
+      if (Status learned = verifier_.Learn(answer->keys()); !learned) co_return learned.error();
+    }
     if (answer->report_again()) {
       if (Status reported = co_await registrar_.ReportAll(session.number); !reported) co_return reported.error();
     }
@@ -93,6 +106,7 @@ Task<Result<proto::HeartbeatResponse>> Heartbeat::BeatOnce(const MasterSession* 
   proto::HeartbeatRequest beat;
   beat.set_server(self_.server.value);
   beat.set_session(session->number);
+  beat.set_key_ring(verifier_.ring_number());
   *beat.mutable_space() = co_await registrar_.Space();
   const auto extensions = leases_.TakeExtensions();
   for (const auto& e : extensions) *beat.add_extensions() = e;

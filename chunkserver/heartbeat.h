@@ -8,6 +8,7 @@
 #include "chunkserver/change_log.h"
 #include "chunkserver/lease_holder.h"
 #include "chunkserver/registrar.h"
+#include "chunkserver/token_verifier.h"
 #include "common/env/sync.h"
 
 namespace picket::cs {
@@ -15,7 +16,7 @@ namespace picket::cs {
 class Heartbeat {
  public:
   Heartbeat(Env& env, const Self& self, ServerState& state, ReplicaStore& store, LeaseHolder& leases,
-            ChangeLog& changes, Registrar& registrar, Channel& master)
+            ChangeLog& changes, Registrar& registrar, Channel& master, TokenVerifier& verifier)
       : env_(env),
         self_(self),
         state_(state),
@@ -24,7 +25,10 @@ class Heartbeat {
         changes_(changes),
         registrar_(registrar),
         master_(master),
-        stopping_(env) {}
+        verifier_(verifier),
+        stopping_(env) {
+    verifier_.OnUnknownKey([this] { BeatSoon(); });
+  }
 
   // Until Stop.
   Task<> Run();
@@ -33,12 +37,19 @@ class Heartbeat {
     stopping_.NotifyAll();
   }
   bool registered() const { return registered_; }
+  // The next beat does not wait for its time, only for kSoonest after the last one.
+  void BeatSoon() {
+    soon_ = true;
+    stopping_.NotifyAll();
+  }
 
   static constexpr size_t kMaxChanges = 5000;  // in one heartbeat
+  static constexpr Nanos kSoonest = 200ms;     // between two beats
   static constexpr Nanos kFirstPause = 200ms;
   static constexpr Nanos kLongestPause = 10s;
 
  private:
+  Task<> AwaitBeat(Nanos pause);
   // Beats until the session is lost; says why.
   Task<Error> BeatUntilLost(MasterSession session);
   Task<Result<proto::HeartbeatResponse>> BeatOnce(const MasterSession* session);
@@ -53,9 +64,11 @@ class Heartbeat {
   ChangeLog& changes_;
   Registrar& registrar_;
   Channel& master_;
+  TokenVerifier& verifier_;
   Signal stopping_;
   bool stopped_ = false;
   bool registered_ = false;
+  bool soon_ = false;
   std::string complaint_;
 };
 

@@ -40,6 +40,8 @@ Status MutationService::Judge(const Replica& replica, Packet* packet) const {
   tokens.version = Version(r.token().version());
   tokens.generation = Generation(r.token().generation());
   tokens.target = Incarnation(r.target_incarnation());
+  PICKET_TRY(r.forwarded() ? verifier_.VerifyForwarded(r.token(), tokens.target, r.forward_proof())
+                           : verifier_.Verify(r.token()));
   PICKET_TRY(FenceMutation(marks, self_, tokens));
   if (!r.forwarded()) {
     auto lease = leases_.Held(packet->chunk(), tokens.version);
@@ -111,6 +113,7 @@ Task<Result<std::unique_ptr<PendingCall>>> MutationService::Forward(const Packet
   onward.set_forwarded(true);
   onward.set_acked_length(acked);
   onward.set_target_incarnation(next.incarnation());
+  onward.set_forward_proof(verifier_.Proof(onward.token(), ServerId(next.server()), Incarnation(next.incarnation())));
   onward.mutable_chain()->DeleteSubrange(0, 1);
   const Nanos rest = NextHopTime(packet->deadline - env_.Now());
   co_return channel->Start(proto::WRITE_PACKET, onward.SerializeAsString(), Payload(packet->bytes), rest);

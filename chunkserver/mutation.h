@@ -16,6 +16,7 @@
 #include "chunkserver/change_log.h"
 #include "chunkserver/lease_holder.h"
 #include "chunkserver/replica_store.h"
+#include "chunkserver/token_verifier.h"
 #include "common/rpc/server.h"
 #include "proto/data.pb.h"
 
@@ -24,14 +25,15 @@ namespace picket::cs {
 class MutationService {
  public:
   MutationService(Env& env, const Self& self, ReplicaStore& store, LeaseHolder& leases, ChannelPool& channels,
-                  ChangeLog& changes, AckedAnnouncer& announcer)
+                  ChangeLog& changes, AckedAnnouncer& announcer, TokenVerifier& verifier)
       : env_(env),
         self_(self),
         store_(store),
         leases_(leases),
         channels_(channels),
         changes_(changes),
-        announcer_(announcer) {}
+        announcer_(announcer),
+        verifier_(verifier) {}
 
   // For RpcServer::HandleOrdered.
   void OnPacket(RpcRequest request, Responder responder);
@@ -70,6 +72,7 @@ class MutationService {
   ChannelPool& channels_;
   ChangeLog& changes_;
   AckedAnnouncer& announcer_;
+  TokenVerifier& verifier_;
 };
 
 // What the next hop gets of the time that is left here.

@@ -8,6 +8,7 @@
 #include "chunkserver/fence.h"
 #include "chunkserver/replica_store.h"
 #include "chunkserver/server_state.h"
+#include "chunkserver/token_verifier.h"
 #include "common/identity/cluster_secret.h"
 #include "common/rpc/client.h"
 #include "proto/chunkserver_master.pb.h"
@@ -28,13 +29,14 @@ class Registrar {
     uint64_t reserve_bytes = 0;  // not offered
   };
   Registrar(Env& env, const Self& self, const ClusterSecret& secret, ServerState& state, ReplicaStore& store,
-            Channel& master, Options options)
+            Channel& master, TokenVerifier& verifier, Options options)
       : env_(env),
         self_(self),
         secret_(secret),
         state_(state),
         store_(store),
         master_(master),
+        verifier_(verifier),
         options_(std::move(options)) {}
 
   // Registers and reports. WRONG_CLUSTER, PERMISSION_DENIED (a secret differs), HISTORY_LOST, STALE_EPOCH,
@@ -56,6 +58,7 @@ class Registrar {
   ServerState& state_;
   ReplicaStore& store_;
   Channel& master_;
+  TokenVerifier& verifier_;
   const Options options_;
 };
 

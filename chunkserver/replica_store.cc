@@ -291,6 +291,14 @@ std::vector<ReplicaPtr> ReplicaStore::List(ChunkId after, size_t limit) const {
   return out;
 }
 
+Generation ReplicaStore::NewestGeneration(InodeId inode) const {
+  Generation newest;
+  for (const auto& [chunk, replica] : replicas_) {
+    if (replica->file && replica->file->slot().inode == inode) newest = std::max(newest, replica->file->slot().generation);
+  }
+  return newest;
+}
+
 proto::ReplicaReport ReplicaStore::Report(const Replica& replica, Incarnation own) const {
   const Slot& slot = replica.file->slot();
   proto::ReplicaReport r;

@@ -122,6 +122,8 @@ class ReplicaStore {
 
   // In the order of chunk ids, without tombstones, beginning after `after`; at most `limit`.
   std::vector<ReplicaPtr> List(ChunkId after, size_t limit) const;
+  // The highest generation that a replica of the file has here, tombstones too; none: 0. Looks at every one.
+  Generation NewestGeneration(InodeId inode) const;
   proto::ReplicaReport Report(const Replica& replica, Incarnation own) const;
 
   struct Totals {

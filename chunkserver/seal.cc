@@ -15,13 +15,18 @@ Task<SealService::Answer> SealService::Seal(proto::SealRequest request, Mono dea
 
   LockedReplica locked = co_await store_.Locked(chunk);
   ReplicaPtr replica = locked.replica;
+  Status genuine = request.from_primary()
+                       ? verifier_.VerifyForwarded(request.token(), tokens.target, request.forward_proof())
+                       : verifier_.Verify(request.token());
+  if (!genuine) co_return Fail(BlameSelf(std::move(genuine).error(), self_.server));
   auto step = FenceSeal(locked.marks, self_, tokens, request.length());
   if (!step) co_return Fail(BlameSelf(std::move(step).error(), self_.server));
 
   std::vector<proto::Hop> others;
   if (!request.from_primary()) {
     auto lease = leases_.Held(chunk, tokens.version);
-    if (!lease && !PICKET_MUTANT(primary_lease_seal)) {
+    // A replica that is sealed already changes no more: its writer may have it synced wherever it lies.
+    if (!lease && *step == SealStep::kSeal && !PICKET_MUTANT(primary_lease_seal)) {
       Error e(Code::kNotPrimary, "chunk " + ToString(chunk) + ": this server holds no primary lease for version " +
                                      tokens.version.ToString());
       e.server = self_.server.value;
@@ -95,6 +100,8 @@ Task<SealService::Answer> SealService::SealOther(proto::SealRequest request, pro
   if (left <= 0ns) co_return Fail(BlameSelf(Error(Code::kDeadlineExceeded, "no time is left to seal"), self_.server));
   request.set_from_primary(true);
   request.set_target_incarnation(hop.incarnation());
+  request.set_forward_proof(
+      verifier_.Proof(request.token(), ServerId(hop.server()), Incarnation(hop.incarnation())));
   auto channel = channels_.Get(Endpoint(hop.host(), static_cast<uint16_t>(hop.port())));
   auto answer = co_await channel->Call<proto::SealResponse>(proto::SEAL, request, left);
   if (!answer) co_return Fail(BlameHop(std::move(answer).error(), hop, self_.server));

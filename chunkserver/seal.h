@@ -8,6 +8,7 @@
 #include "chunkserver/change_log.h"
 #include "chunkserver/lease_holder.h"
 #include "chunkserver/replica_store.h"
+#include "chunkserver/token_verifier.h"
 #include "common/rpc/client.h"
 #include "proto/data.pb.h"
 
@@ -16,8 +17,14 @@ namespace picket::cs {
 class SealService {
  public:
   SealService(Env& env, const Self& self, ReplicaStore& store, LeaseHolder& leases, ChannelPool& channels,
-              ChangeLog& changes)
-      : env_(env), self_(self), store_(store), leases_(leases), channels_(channels), changes_(changes) {}
+              ChangeLog& changes, TokenVerifier& verifier)
+      : env_(env),
+        self_(self),
+        store_(store),
+        leases_(leases),
+        channels_(channels),
+        changes_(changes),
+        verifier_(verifier) {}
 
   Task<Result<proto::SealResponse>> Seal(proto::SealRequest request, Mono deadline);
 
@@ -33,6 +40,7 @@ class SealService {
   LeaseHolder& leases_;
   ChannelPool& channels_;
   ChangeLog& changes_;
+  TokenVerifier& verifier_;
 };
 
 }  // namespace picket::cs
