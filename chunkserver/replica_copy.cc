@@ -14,14 +14,16 @@ Error SourceFailed(Error e, const proto::Hop& source) {
   return e;
 }
 
-// The order's bytes at `at`, a block boundary, at most one frame of them, verified; the CRC of each block.
+// The order's bytes from `at`, a block boundary, to `end`, at most one frame of them, verified; the CRC of
+// each block.
 struct Fetched {
   Buffer bytes;
   std::vector<uint32_t> crcs;
 };
-Task<Result<Fetched>> Fetch(Channel* channel, ChunkId chunk, const proto::ReconcileSet* set, uint64_t at, Nanos left) {
+Task<Result<Fetched>> Fetch(Channel* channel, ChunkId chunk, const proto::ReconcileSet* set, uint64_t at, uint64_t end,
+                            Nanos left) {
   if (left <= 0ns) co_return Fail(Code::kDeadlineExceeded, "no time is left to fill the replica");
-  const uint64_t size = std::min<uint64_t>(kMaxFramePayload, set->length() - at);
+  const uint64_t size = end - at;
   proto::ReadReplicaRequest request;
   request.set_chunk(chunk.value);
   request.set_version(set->source_version());
@@ -45,6 +47,40 @@ Task<Result<Fetched>> Fetch(Channel* channel, ChunkId chunk, const proto::Reconc
     out.crcs.push_back(expected);
   }
   co_return out;
+}
+
+// Where the run of blocks that differ, beginning at `at`, ends: at most one frame further.
+uint64_t DifferenceEnd(const ReplicaFile& file, const std::vector<uint32_t>& crcs, uint64_t at, uint64_t length) {
+  const uint64_t limit = std::min(at + kMaxFramePayload, length);
+  uint64_t end = at + kBlockSize;
+  while (end < limit) {
+    const uint64_t next = end + kBlockSize;
+    if (next <= std::min(limit, file.length()) && file.BlockCrc(end / kBlockSize) == crcs[end / kBlockSize]) break;
+    end = next;
+  }
+  return std::min(end, limit);
+}
+
+// Puts blocks at `at`: what lies below the replica's end is replaced, the rest is appended.
+Task<Status> Put(std::shared_ptr<ReplicaFile> file, uint64_t at, Fetched blocks) {
+  const uint64_t size = blocks.bytes.size();
+  const uint64_t own = std::min(file->length() - at, size);
+  uint64_t replaced = own;
+  if (own < size && own % kBlockSize != 0) {
+    // The replica's partial last block, mostly the beginning of the whole one.
+    const uint64_t last = own / kBlockSize * kBlockSize;
+    const uint32_t crc = Crc32c(blocks.bytes.data() + last, own - last);
+    if (crc == file->BlockCrc((at + last) / kBlockSize)) replaced = last;
+    blocks.crcs[last / kBlockSize] = crc;
+  }
+  if (replaced > 0) {
+    std::vector<uint32_t> crcs(blocks.crcs.begin(), blocks.crcs.begin() + static_cast<ptrdiff_t>(BlocksIn(replaced)));
+    PICKET_CO_TRY(co_await file->Overwrite(at, blocks.bytes.Slice(0, replaced), std::move(crcs)));
+  }
+  if (own == size) co_return Status();
+  // Of a block that was begun, Append goes on with the CRC of what is there.
+  blocks.crcs.erase(blocks.crcs.begin(), blocks.crcs.begin() + static_cast<ptrdiff_t>(own / kBlockSize));
+  co_return co_await file->Append(blocks.bytes.Slice(own, size - own), std::move(blocks.crcs), true);
 }
 
 }  // namespace
@@ -71,11 +107,17 @@ Task<Status> MakeEqual(Env* env, ChannelPool* channels, ServerId self, std::shar
   }
   auto channel = channels->Get(Endpoint(set.source().host(), static_cast<uint16_t>(set.source().port())));
   for (uint64_t at = *equal; at < set.length();) {
-    auto fetched = co_await Fetch(channel.get(), chunk, &set, at, deadline - env->Now());
+    // Readers get a sealed replica's data file as it is: from the first difference on it is given up.
+    const bool sealed = file->slot().state == ReplicaState::kSealed;
+    const uint64_t end = sealed ? std::min<uint64_t>(at + kMaxFramePayload, set.length())
+                                : DifferenceEnd(*file, crcs, at, set.length());
+    auto fetched = co_await Fetch(channel.get(), chunk, &set, at, end, deadline - env->Now());
     if (!fetched) co_return Fail(std::move(fetched).error());
-    if (at == *equal) PICKET_CO_TRY(co_await file->Cut(at));
-    at += fetched->bytes.size();
-    PICKET_CO_TRY(co_await file->Append(fetched->bytes, std::move(fetched->crcs), true));
+    if (sealed) PICKET_CO_TRY(co_await file->Cut(at));
+    PICKET_CO_TRY(co_await Put(file, at, std::move(*fetched)));
+    auto next = co_await file->EqualPrefix(set.length(), crcs, end);
+    if (!next) co_return Fail(next.error());
+    at = *next;
   }
   co_return Status();
 }

@@ -130,7 +130,8 @@ class ReplicaFile {
   // is not whole then are read and verified: kCorrupt. 0 at a block boundary.
   Task<Result<uint32_t>> TailCrcAt(uint64_t length);
   // How many leading bytes are equal to content with these block CRCs: `length`, or a block boundary.
-  Task<Result<uint64_t>> EqualPrefix(uint64_t length, std::vector<uint32_t> crcs);
+  // Bytes before `from`, which is one of these, are not looked at.
+  Task<Result<uint64_t>> EqualPrefix(uint64_t length, std::vector<uint32_t> crcs, uint64_t from = 0);
   // Re-reads these blocks and compares; false when one differs or is missing.
   Task<Result<bool>> VerifyBlocks(uint64_t first, uint64_t count);
   // `size` bytes at `offset`, all of them below length(). kCorrupt when the file is shorter.

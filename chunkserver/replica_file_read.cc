@@ -139,9 +139,9 @@ Task<Result<Buffer>> ReplicaFile::ReadLocked(uint64_t offset, size_t size) {
   co_return bytes;
 }
 
-Task<Result<uint64_t>> ReplicaFile::EqualPrefix(uint64_t length, std::vector<uint32_t> crcs) {
+Task<Result<uint64_t>> ReplicaFile::EqualPrefix(uint64_t length, std::vector<uint32_t> crcs, uint64_t from) {
   PICKET_CHECK(crcs.size() == BlocksIn(length));
-  uint64_t equal = 0;
+  uint64_t equal = from;
   while (equal < length) {
     const uint64_t block = equal / kBlockSize;
     const uint64_t end = std::min(equal + kBlockSize, length);
