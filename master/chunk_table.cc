@@ -93,6 +93,13 @@ void ChunkTable::Put(Batch* batch, ChunkId id, const record::Chunk& record) cons
   batch->Put(keys::FileChunk(InodeId(record.inode()), record.index()), keys::EncodeU64(id.value));
 }
 
+void ChunkTable::Move(Batch* batch, ChunkId id, record::Chunk record, InodeId file, uint64_t base) const {
+  batch->Remove(keys::FileChunk(InodeId(record.inode()), record.index()));
+  record.set_inode(file.value);
+  record.set_index(base + record.index());
+  Put(batch, id, record);
+}
+
 void ChunkTable::TurnToGarbage(Batch* batch, ChunkId id, record::Chunk record) const {
   if (record.inode() != 0) batch->Remove(keys::FileChunk(InodeId(record.inode()), record.index()));
   record.set_inode(0);

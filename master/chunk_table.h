@@ -57,6 +57,8 @@ class ChunkTable {
 
   // Sets the record of a chunk that belongs to a file, and its place in it.
   void Put(Batch* batch, ChunkId id, const record::Chunk& record) const;
+  // Gives a sealed chunk to another file, `base` places on.
+  void Move(Batch* batch, ChunkId id, record::Chunk record, InodeId file, uint64_t base) const;
   // Takes the chunk out of its file: a garbage record is left, until no server has a replica. Ends every
   // attempt on it (F8). `record` is the present one, or of a chunk that never got into a file.
   void TurnToGarbage(Batch* batch, ChunkId id, record::Chunk record) const;

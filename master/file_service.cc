@@ -3,47 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
-#include "common/base/mutation.h"
+#include "master/file_limits.h"
 
 namespace picket {
-namespace {
-
-Status CheckMode(uint32_t mode) {
-  if (mode <= FileService::kMaxMode) return {};
-  return Fail(Code::kInvalidArgument, fmt::format("the mode {:o} is not made of permission bits", mode));
-}
-
-// Owner and group are names of the file system they came from; kept, not judged.
-Status CheckOwner(std::string_view what, std::string_view name) {
-  if (name.size() <= kMaxNameBytes) return {};
-  return Fail(Code::kInvalidArgument,
-              fmt::format("the {} has {} bytes; the limit is {}", what, name.size(), kMaxNameBytes));
-}
-
-Status CheckOwnership(const Namespace::Ownership& as) {
-  PICKET_TRY(CheckMode(as.mode));
-  PICKET_TRY(CheckOwner("owner", as.owner));
-  return CheckOwner("group", as.group);
-}
-
-Status CheckOutsideTrash(const Path& path) {
-  if (!Trash::Contains(path)) return {};
-  return Fail(Error(Code::kInvalidArgument, fmt::format("{} is in the trash, where only a delete puts things",
-                                                        path.Quoted()))
-                  .WithNextStep("choose a path outside /.Trash"));
-}
-
-}  // namespace
 
 FileService::FileService(Env& env, MetaStore& store, const Serving& serving, AnswerTable& answers, Namespace& names,
                          SessionTable& sessions, OpenFiles& files, PurgeQueue& purge, Trash& trash, Options options)
     : env_(env),
       store_(store),
-      serving_(serving),
-      answers_(answers),
+      changes_(store, answers, serving),
       names_(names),
       sessions_(sessions),
       files_(files),
@@ -70,34 +40,9 @@ void FileService::Register(RpcServer* server) {
 template <class Request, class Response>
 void FileService::HandleChange(RpcServer* server, proto::Method method, Change<Request, Response> change) {
   server->Handle<Request, Response>(method, [this, method, change](Request request, Mono) {
-    return Run<Request, Response>(std::move(request), method, change);
+    return changes_.Run<Request, Response>(
+        std::move(request), method, [this, change](const Request& r, Batch* batch) { return (this->*change)(r, batch); });
   });
-}
-
-template <class Request, class Response>
-Task<Result<Response>> FileService::Run(Request request, proto::Method method, Change<Request, Response> change) {
-  PICKET_CO_TRY(serving_.Check());
-  auto admitted = co_await answers_.Admit(request.mutation(), method);
-  if (!admitted) co_return Fail(admitted.error());
-  Response response;
-  if (admitted->answer) {
-    if (response.ParseFromString(*admitted->answer)) co_return response;
-    co_return Fail(Code::kCorrupt, "the remembered answer does not parse");
-  }
-  // From here to Stage without a co_await: what is read is what is changed.
-  Batch batch;
-  auto changed = (this->*change)(request, &batch);
-  if (!changed) {
-    PICKET_CO_TRY(co_await store_.ReadBarrier());
-    answers_.Refuse(request.mutation(), changed.error());
-    co_return Fail(changed.error());
-  }
-  response = std::move(*changed);
-  response.set_revision(store_.next_revision());
-  answers_.Remember(&batch, request.mutation(), method, response.SerializeAsString());
-  auto committed = co_await store_.Commit(std::move(batch));
-  if (!committed) co_return Fail(committed.error());
-  co_return response;
 }
 
 template <class Request, class Response>
@@ -115,16 +60,29 @@ Task<Result<Response>> FileService::RunRead(Request request, Result<Response> (F
   co_return response;
 }
 
+Result<Entry> FileService::Judged(const Path& path, const proto::Conditions& conditions) const {
+  auto present = names_.Find(path);
+  if (!present) return Fail(present.error());
+  PICKET_TRY(CheckConditions(conditions, path, *present ? &**present : nullptr,
+                             *present && files_.InChange((*present)->id)));
+  if (!*present) return names_.Resolve(path);
+  return std::move(**present);
+}
+
 Result<proto::MkdirResponse> FileService::Mkdir(const proto::MkdirRequest& request, Batch* batch) {
   auto path = Path::Parse(request.path());
   if (!path) return Fail(path.error());
   PICKET_TRY(CheckOutsideTrash(*path));
   const Namespace::Ownership as{request.owner(), request.group(), request.mode()};
   PICKET_TRY(CheckOwnership(as));
+  auto present = names_.Find(*path);
+  if (!present) return Fail(present.error());
+  PICKET_TRY(CheckConditions(request.conditions(), *path, *present ? &**present : nullptr,
+                             *present && files_.InChange((*present)->id)));
   auto made = names_.MakeDirectory(batch, *path, request.parents(), as);
   if (!made) return Fail(made.error());
   proto::MkdirResponse response;
-  *response.mutable_status() = StatusOf(*made);
+  *response.mutable_status() = files_.StatusOf(*made);
   return response;
 }
 
@@ -139,25 +97,23 @@ Result<proto::CreateResponse> FileService::Create(const proto::CreateRequest& re
   spec.as = Namespace::Ownership{request.owner(), request.group(), request.mode()};
   PICKET_TRY(CheckOwnership(spec.as));
   spec.replication = request.replication() != 0 ? request.replication() : options_.default_replication;
-  if (spec.replication > kMaxReplication) {
-    return Fail(Code::kInvalidArgument,
-                fmt::format("the replication {} is not between 1 and {}", spec.replication, kMaxReplication));
-  }
   spec.chunk_size = request.chunk_size() != 0 ? request.chunk_size() : options_.default_chunk_size;
-  if (!std::has_single_bit(spec.chunk_size) || spec.chunk_size < kMinChunkSize || spec.chunk_size > kMaxChunkSize) {
-    return Fail(Code::kInvalidArgument,
-                fmt::format("the chunk size {} is not a power of two from {} to {}", spec.chunk_size, kMinChunkSize,
-                            kMaxChunkSize));
-  }
-  if (request.holder() == 0) return Fail(Code::kInvalidArgument, "a write session needs a holder");
-  spec.holder = ClientId(request.holder());
+  PICKET_TRY(CheckLayout(spec.replication, spec.chunk_size));
+  spec.session.holder = ClientId(request.holder());
+  spec.session.writer_id = request.writer_id();
+  spec.session.limits = request.limits();
+  spec.session.created = true;
+  PICKET_TRY(sessions_.CheckSpec(spec.session));
+  spec.conditions = request.conditions();
   spec.mtime_ns = request.mtime_ns();
   auto created = files_.Create(batch, spec);
   if (!created) return Fail(created.error());
   proto::CreateResponse response;
-  *response.mutable_status() = StatusOf(created->entry);
+  *response.mutable_status() = files_.StatusOf(created->entry);
   response.set_generation(created->session.generation.value);
-  response.set_soft_limit_ms(sessions_.options().soft_limit_ms);
+  response.set_mode(created->session.mode);
+  response.set_soft_limit_ms(static_cast<uint32_t>(created->session.soft_limit / 1ms));
+  response.set_hard_limit_ms(static_cast<uint32_t>(created->session.hard_limit / 1ms));
   response.set_live_servers(options_.live_servers ? options_.live_servers() : 0);
   response.set_min_write_replicas(std::min(spec.replication, options_.min_write_replicas));
   return response;
@@ -172,6 +128,13 @@ Result<proto::RenameResponse> FileService::Rename(const proto::RenameRequest& re
   if (Trash::Contains(*from) && from->names().size() <= 2) {
     return Fail(Code::kInvalidArgument, fmt::format("{} belongs to the trash itself and cannot be moved", from->Quoted()));
   }
+  auto source = names_.Find(*from);
+  if (!source) return Fail(source.error());
+  auto target = names_.Find(*to);
+  if (!target) return Fail(target.error());
+  PICKET_TRY(CheckUnchanged(request.conditions(), *from, *source ? &**source : nullptr,
+                            *source && files_.InChange((*source)->id)));
+  PICKET_TRY(CheckAbsent(request.conditions(), *to, *target ? &**target : nullptr));
   auto renamed = names_.Rename(batch, *from, *to, request.overwrite());
   if (!renamed) return Fail(renamed.error());
   trash_.Restored(batch, &renamed->entry);
@@ -183,7 +146,7 @@ Result<proto::DeleteResponse> FileService::Delete(const proto::DeleteRequest& re
   auto path = Path::Parse(request.path());
   if (!path) return Fail(path.error());
   if (path->is_root()) return Fail(Code::kInvalidArgument, "the root directory cannot be deleted");
-  auto entry = names_.Resolve(*path);
+  auto entry = Judged(*path, request.conditions());
   if (!entry) return Fail(entry.error());
   if (request.only_inode() != 0 && request.only_inode() != entry->id.value) {
     return Fail(Error(Code::kConflict, fmt::format("{} is inode {} by now, not {}", path->Quoted(), ToString(entry->id),
@@ -221,7 +184,7 @@ Result<proto::SetAttributesResponse> FileService::SetAttributes(const proto::Set
   if (request.has_mode()) PICKET_TRY(CheckMode(request.mode()));
   if (request.has_owner()) PICKET_TRY(CheckOwner("owner", request.owner()));
   if (request.has_group()) PICKET_TRY(CheckOwner("group", request.group()));
-  auto entry = names_.Resolve(*path);
+  auto entry = Judged(*path, request.conditions());
   if (!entry) return Fail(entry.error());
   record::Inode& inode = entry->inode;
   if (request.has_mode()) inode.set_mode(request.mode());
@@ -230,7 +193,7 @@ Result<proto::SetAttributesResponse> FileService::SetAttributes(const proto::Set
   if (request.has_mtime_ns()) inode.set_mtime_ns(request.mtime_ns());
   names_.PutInode(batch, &*entry);
   proto::SetAttributesResponse response;
-  *response.mutable_status() = StatusOf(*entry);
+  *response.mutable_status() = files_.StatusOf(*entry);
   return response;
 }
 
@@ -243,7 +206,7 @@ Result<proto::CloseResponse> FileService::Close(const proto::CloseRequest& reque
   auto closed = files_.Close(batch, std::move(*entry), request.mtime_ns());
   if (!closed) return Fail(closed.error());
   proto::CloseResponse response;
-  *response.mutable_status() = StatusOf(*closed);
+  *response.mutable_status() = files_.StatusOf(*closed);
   return response;
 }
 
@@ -259,7 +222,7 @@ Result<proto::StatResponse> FileService::Stat(const proto::StatRequest& request)
   auto entry = names_.Resolve(*path);
   if (!entry) return Fail(entry.error());
   proto::StatResponse response;
-  *response.mutable_status() = StatusOf(*entry);
+  *response.mutable_status() = files_.StatusOf(*entry);
   return response;
 }
 
@@ -271,7 +234,7 @@ Result<proto::ListResponse> FileService::List(const proto::ListRequest& request)
   proto::ListResponse response;
   if (entry->is_file()) {
     response.set_is_file(true);
-    *response.add_entries() = StatusOf(*entry);
+    *response.add_entries() = files_.StatusOf(*entry);
     return response;
   }
   const size_t limit = request.limit() == 0 ? kListPage : std::min<size_t>(request.limit(), kListPage);
@@ -279,7 +242,7 @@ Result<proto::ListResponse> FileService::List(const proto::ListRequest& request)
   if (!entries) return Fail(entries.error());
   response.set_more(entries->size() > limit);
   if (response.more()) entries->resize(limit);
-  for (const Entry& child : *entries) *response.add_entries() = StatusOf(child);
+  for (const Entry& child : *entries) *response.add_entries() = files_.StatusOf(child);
   return response;
 }
 
@@ -316,7 +279,7 @@ Task<Result<proto::SummaryResponse>> FileService::Summary(proto::SummaryRequest 
     if (entry.is_file()) {
       sum.set_files(sum.files() + 1);
       sum.set_bytes(sum.bytes() + entry.inode.length());
-      sum.set_bytes_with_replicas(sum.bytes_with_replicas() + entry.inode.length() * entry.inode.replication());
+      sum.set_bytes_with_replicas(sum.bytes_with_replicas() + entry.inode.stored_bytes() * entry.inode.replication());
     } else {
       sum.set_directories(sum.directories() + 1);
       levels.push_back(Level{entry.id, {}, {}, 0, true});

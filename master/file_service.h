@@ -9,6 +9,7 @@
 
 #include "common/rpc/server.h"
 #include "master/answer_table.h"
+#include "master/change.h"
 #include "master/namespace.h"
 #include "master/open_files.h"
 #include "master/purge_queue.h"
@@ -33,10 +34,6 @@ class FileService {
   // Before server->Start.
   void Register(RpcServer* server);
 
-  static constexpr uint32_t kMaxReplication = 16;
-  static constexpr uint64_t kMinChunkSize = 1 << 20;
-  static constexpr uint64_t kMaxChunkSize = 1 << 30;
-  static constexpr uint32_t kMaxMode = 07777;
   static constexpr size_t kListPage = 1000;
   static constexpr size_t kSummaryStep = 256;  // entries between two yields
 
@@ -45,8 +42,6 @@ class FileService {
   using Change = Result<Response> (FileService::*)(const Request&, Batch*);
   template <class Request, class Response>
   void HandleChange(RpcServer* server, proto::Method method, Change<Request, Response> change);
-  template <class Request, class Response>
-  Task<Result<Response>> Run(Request request, proto::Method method, Change<Request, Response> change);
   template <class Request, class Response>
   void HandleRead(RpcServer* server, proto::Method method, Result<Response> (FileService::*read)(const Request&));
   template <class Request, class Response>
@@ -65,12 +60,12 @@ class FileService {
   Result<proto::RenewResponse> Renew(const proto::RenewRequest& request);
   Task<Result<proto::SummaryResponse>> Summary(proto::SummaryRequest request, Mono deadline);
 
-  proto::FileStatus StatusOf(const Entry& entry) const { return ToFileStatus(entry, sessions_.IsOpen(entry.id)); }
+  // What the path names, when the conditions hold.
+  Result<Entry> Judged(const Path& path, const proto::Conditions& conditions) const;
 
   Env& env_;
   MetaStore& store_;
-  const Serving& serving_;
-  AnswerTable& answers_;
+  Changes changes_;
   Namespace& names_;
   SessionTable& sessions_;
   OpenFiles& files_;

@@ -54,6 +54,9 @@ void Bind(Config* config, Settings* s) {
   config->Duration("token_key_rotation", &o.token_key_rotation, 1s, 24h * 365,
                    "How often a new key signs the tokens of clients. A token, and the sequencer of a lock, is "
                    "honoured for at least two rotations after it was given.");
+  config->Duration("lock_delay", &o.lock_delay, 0s, 1h,
+                   "Nobody gets a lock for so long after its holder went without releasing it: what it sent to services "
+                   "that check no sequencer may still be on its way.");
   config->Duration("trash_retention", &o.trash_retention, 0s, 24h * 3650, "How long deleted files can be brought back.");
 }
 

@@ -16,6 +16,8 @@
 #include "master/chunk_view.h"
 #include "master/cluster_report.h"
 #include "master/commit_seal.h"
+#include "master/concat.h"
+#include "master/file_limits.h"
 #include "master/file_service.h"
 #include "master/garbage_collector.h"
 #include "master/grant.h"
@@ -27,6 +29,7 @@
 #include "master/meta_store.h"
 #include "master/namespace.h"
 #include "master/open_files.h"
+#include "master/open_service.h"
 #include "master/orders.h"
 #include "master/purge_queue.h"
 #include "master/reclaimer.h"
@@ -38,6 +41,7 @@
 #include "master/token_keys.h"
 #include "master/token_service.h"
 #include "master/trash.h"
+#include "master/truncate_service.h"
 
 namespace picket {
 namespace {
@@ -64,16 +68,35 @@ AddChunk::Options AddChunkOptions(const MasterOptions& o) {
   return out;
 }
 
+std::function<uint32_t()> LiveServers(Env* env, ServerTable* servers) {
+  return [env, servers] {
+    // No false alarm soon after the start: what each new chunk gets tells.
+    const bool complete = env->Now() >= servers->complete_by();
+    return complete ? static_cast<uint32_t>(servers->live_count()) : kMaxReplication;
+  };
+}
+
 FileService::Options FileOptions(const MasterOptions& o, Env* env, ServerTable* servers) {
   FileService::Options out;
   out.default_replication = o.default_replication;
   out.default_chunk_size = o.default_chunk_size;
   out.min_write_replicas = o.min_write_replicas;
-  out.live_servers = [env, servers] {
-    // No false alarm soon after the start: what each new chunk gets tells.
-    const bool complete = env->Now() >= servers->complete_by();
-    return complete ? static_cast<uint32_t>(servers->live_count()) : FileService::kMaxReplication;
+  out.live_servers = LiveServers(env, servers);
+  return out;
+}
+
+OpenService::Options OpenOptions(const MasterOptions& o, Env* env, ServerTable* servers, Recoverer* recoverer,
+                                 ChunkView* view, TokenKeys* keys) {
+  OpenService::Options out;
+  out.recover = [recoverer](Recoverer::Ask ask) { return recoverer->Recover(std::move(ask)); };
+  out.describe = [view](const ChunkRow& chunk) { return view->Describe(chunk, false); };
+  out.sequencer = [keys](const std::string& path, const SessionTable::Session& session, ClientId holder) {
+    return keys->SignSequencer(path, session.inode, session.mode, session.generation, holder);
   };
+  out.live_servers = LiveServers(env, servers);
+  out.min_write_replicas = o.min_write_replicas;
+  out.default_replication = o.default_replication;
+  out.default_chunk_size = o.default_chunk_size;
   return out;
 }
 
@@ -84,6 +107,9 @@ Status CheckOptions(const MasterOptions& o) {
   }
   if (o.heartbeat >= o.suspect_after || o.suspect_after >= o.dead_after) {
     return Fail(Code::kInvalidArgument, "heartbeat, suspect_after and dead_after must rise in this order");
+  }
+  if (o.lock_delay > std::chrono::milliseconds(SessionTable::kMaxLockDelayMs)) {
+    return Fail(Code::kInvalidArgument, "lock_delay must not be above an hour");
   }
   if (o.soft_limit > o.hard_limit) return Fail(Code::kInvalidArgument, "soft_limit must not be above hard_limit");
   return {};
@@ -99,7 +125,7 @@ struct Master::Parts {
         store(env, MetaStore::Options{dir.Path("meta"), o.cache_bytes}),
         answers(env, store),
         names(env, store),
-        sessions(env, store, SessionTable::Options{Millis(o.soft_limit), Millis(o.hard_limit)}),
+        sessions(env, store, SessionTable::Options{Millis(o.soft_limit), Millis(o.hard_limit), Millis(o.lock_delay)}),
         purge(env, names, sessions),
         chunks(store),
         files(env, names, sessions, purge, chunks),
@@ -124,6 +150,11 @@ struct Master::Parts {
         garbage(env, store, chunks, servers, locations, leases, orders, serving,
                 GarbageCollector::Options{o.gc_interval, o.gc_settle, o.dead_after}),
         file_service(env, store, serving, answers, names, sessions, files, purge, trash, FileOptions(o, &env, &servers)),
+        open_service(env, store, Changes(store, answers, serving), names, sessions, files, chunks,
+                     OpenOptions(o, &env, &servers, &recoverer, &view, &keys)),
+        truncate(env, store, Changes(store, answers, serving), names, sessions, files,
+                 [this](Recoverer::Ask ask) { return recoverer.Recover(std::move(ask)); }),
+        concat(env, Changes(store, answers, serving), names, sessions, files, purge, chunks),
         chunk_service(store, answers, names, sessions, chunks, view, add_chunk, granter, commit_seal),
         tokens(store, names, sessions, chunks, giver, keys),
         lease_service(env, store, answers, names, sessions, files, recoverer),
@@ -164,6 +195,9 @@ struct Master::Parts {
   GarbageCollector garbage;
   // Calls.
   FileService file_service;
+  OpenService open_service;
+  TruncateService truncate;
+  Concat concat;
   ChunkService chunk_service;
   TokenService tokens;
   LeaseService lease_service;
@@ -219,6 +253,9 @@ Task<Status> Master::Start() {
 void Master::RegisterHandlers() {
   Parts& p = *parts_;
   p.file_service.Register(&p.server);
+  p.open_service.Register(&p.server);
+  p.truncate.Register(&p.server);
+  p.concat.Register(&p.server);
   p.chunk_service.Register(&p.server);
   p.tokens.Register(&p.server);
   p.lease_service.Register(&p.server);

@@ -23,6 +23,7 @@ struct MasterOptions {
   Nanos dead_after = 60s;                // of silence: its replicas count as lost
   Nanos soft_limit = 60s;                // write sessions: another client may claim the file after it
   Nanos hard_limit = 20min;              // the master recovers the file by itself after it
+  Nanos lock_delay = 60s;                // after a lock was not released: nobody gets it
   Nanos trash_retention = 72h;
   Nanos token_key_rotation = 8h;         // of the keys that sign client tokens
 

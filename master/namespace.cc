@@ -20,7 +20,7 @@ Error NoSuch(const Path& path) {
 
 }  // namespace
 
-proto::FileStatus ToFileStatus(const Entry& entry, bool open) {
+proto::FileStatus ToFileStatus(const Entry& entry, bool open, ClientId holder) {
   const record::Inode& inode = entry.inode;
   proto::FileStatus s;
   s.set_inode(entry.id.value);
@@ -38,6 +38,8 @@ proto::FileStatus ToFileStatus(const Entry& entry, bool open) {
   s.set_chunk_count(inode.chunk_count());
   s.set_create_revision(inode.create_revision());
   s.set_mod_revision(inode.mod_revision());
+  s.set_stored_bytes(inode.stored_bytes());
+  if (open && holder != ClientId()) s.set_holder(ToString(holder));
   return s;
 }
 
@@ -109,6 +111,13 @@ Result<Entry> Namespace::Resolve(const Path& path) const {
     type = (*dentry)->type();
   }
   return Get(at);
+}
+
+Result<std::optional<Entry>> Namespace::Find(const Path& path) const {
+  auto entry = Resolve(path);
+  if (entry) return std::optional<Entry>(std::move(*entry));
+  if (entry.error().code == Code::kNotFound || entry.error().code == Code::kNotDirectory) return std::optional<Entry>();
+  return Fail(entry.error());
 }
 
 Result<std::vector<Entry>> Namespace::List(InodeId directory, std::string_view start_after, size_t limit) const {
@@ -235,6 +244,8 @@ void Namespace::PutInode(Batch* batch, Entry* entry) const {
   entry->inode.set_mod_revision(store_.next_revision());
   batch->Put(keys::Inode(entry->id), entry->inode);
 }
+
+void Namespace::PutUnchanged(Batch* batch, const Entry& entry) const { batch->Put(keys::Inode(entry.id), entry.inode); }
 
 Entry Namespace::NewInode(Batch* batch, uint32_t type, const Ownership& as) {
   PICKET_CHECK(last_inode_ < std::numeric_limits<uint32_t>::max());  // the next start has a new epoch

@@ -33,8 +33,8 @@ struct Entry {
   bool is_file() const { return inode.type() == kFileInode; }
 };
 
-// What clients see. `open`: somebody holds a write session (SessionTable::IsOpen).
-proto::FileStatus ToFileStatus(const Entry& entry, bool open);
+// What clients see. `open`: somebody holds a write session, `holder`, if it is known.
+proto::FileStatus ToFileStatus(const Entry& entry, bool open, ClientId holder = ClientId());
 
 class Namespace {
  public:
@@ -46,6 +46,8 @@ class Namespace {
   // ---- reading; staged changes are seen, so an answer waits for MetaStore::ReadBarrier --------------
   // kNotFound, kNotDirectory (a component on the way is a file).
   Result<Entry> Resolve(const Path& path) const;
+  // Nothing when nothing has that name.
+  Result<std::optional<Entry>> Find(const Path& path) const;
   Result<std::optional<Entry>> Lookup(InodeId parent, std::string_view name) const;
   // By id; kNotFound.
   Result<Entry> Get(InodeId id) const;
@@ -74,6 +76,9 @@ class Namespace {
 
   // Writes a changed inode: its mod_revision becomes the batch's revision.
   void PutInode(Batch* batch, Entry* entry) const;
+  // Writes an inode in which nothing changed that users see as its content or attributes (who holds it, say):
+  // its mod_revision stays.
+  void PutUnchanged(Batch* batch, const Entry& entry) const;
   // A new inode that is not linked yet: the caller links or puts it, and stages the batch.
   Entry NewInode(Batch* batch, uint32_t type, const Ownership& as);
   void RemoveInode(Batch* batch, InodeId id);

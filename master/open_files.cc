@@ -2,64 +2,109 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "common/base/mutation.h"
 #include "master/chunk_table.h"
 
 namespace picket {
 namespace {
 
-Error Exists(const Path& path, const Entry& present, const std::optional<SessionTable::Session>& session) {
+Error Exists(const Path& path, const std::optional<SessionTable::Session>& session) {
   if (!session) {
     return Error(Code::kAlreadyExists, fmt::format("the file {} exists", path.Quoted()))
-        .WithTokens(0, present.inode.generation())
-        .WithNextStep("choose another name, or overwrite it");
+        .WithNextStep("choose another name, or overwrite it (put -f)");
   }
   return Error(Code::kAlreadyExists,
                fmt::format("the file {} exists and is being written by client {} in session {}", path.Quoted(),
                            ToString(session->holder()), session->generation.ToString()))
       .WithTokens(0, session->generation.value)
       .WithHolder(ToString(session->holder()))
-      .WithNextStep("choose another name, wait until it is closed, or overwrite it");
+      .WithNextStep("choose another name, wait until it is closed, or overwrite it (put -f)");
 }
 
 }  // namespace
 
+bool OpenFiles::InChange(InodeId inode) const {
+  const auto session = sessions_.Find(inode);
+  return session && (session->open_chunk != ChunkId() || session->recovering);
+}
+
+proto::FileStatus OpenFiles::StatusOf(const Entry& entry) const {
+  const auto session = sessions_.Find(entry.id);
+  return ToFileStatus(entry, session.has_value(), session ? session->holder() : ClientId());
+}
+
+Result<std::vector<Entry>> OpenFiles::Leftovers(std::string_view writer_id, InodeId directory, std::string_view name,
+                                                const std::optional<Entry>& present) const {
+  std::vector<Entry> leftovers;
+  for (const SessionTable::Session& session : sessions_.OfWriter(writer_id)) {
+    if (!session.created) continue;
+    if (present && present->id == session.inode) {
+      leftovers.push_back(*present);
+      continue;
+    }
+    auto entry = names_.Get(session.inode);
+    if (!entry) return Fail(entry.error());
+    if (entry->inode.replaces() != directory.value || entry->inode.replaces_name() != name) continue;
+    leftovers.push_back(std::move(*entry));
+  }
+  return leftovers;
+}
+
 Result<OpenFiles::Created> OpenFiles::Create(Batch* batch, const CreateSpec& spec) {
   if (spec.path.is_root()) return Fail(Code::kIsDirectory, "/ is a directory");
   const Path above = spec.path.Parent();
-  Namespace::Ownership directories = spec.as;
-  directories.mode = 0755;
-  auto parent = spec.parents ? names_.MakeDirectory(batch, above, true, directories) : names_.Resolve(above);
+  auto parent = names_.Find(above);
   if (!parent) return Fail(parent.error());
-  if (!parent->is_directory()) return Fail(Code::kNotDirectory, fmt::format("{} is a file", above.Quoted()));
-  auto present = names_.Lookup(parent->id, spec.path.name());
-  if (!present) return Fail(present.error());
-  if (*present) {
-    if ((*present)->is_directory()) {
-      return Fail(Code::kIsDirectory, fmt::format("{} is a directory", spec.path.Quoted()));
-    }
-    if (!spec.overwrite) return Fail(Exists(spec.path, **present, sessions_.Find((*present)->id)));
+  std::optional<Entry> present;
+  std::vector<Entry> leftovers;
+  if (*parent && (*parent)->is_directory()) {
+    auto found = names_.Lookup((*parent)->id, spec.path.name());
+    if (!found) return Fail(found.error());
+    present = std::move(*found);
+    auto left = Leftovers(spec.session.writer_id, (*parent)->id, spec.path.name(), present);
+    if (!left) return Fail(left.error());
+    leftovers = std::move(*left);
   }
+  // What its old self was making is not there for this writer.
+  if (present && std::ranges::find(leftovers, present->id, &Entry::id) != leftovers.end()) present.reset();
+  PICKET_TRY(CheckConditions(spec.conditions, spec.path, present ? &*present : nullptr,
+                             present && InChange(present->id)));
+  if (present && present->is_directory()) return Fail(Code::kIsDirectory, fmt::format("{} is a directory", spec.path.Quoted()));
+  if (present && !spec.overwrite) return Fail(Exists(spec.path, sessions_.Find(present->id)));
+  if (!*parent) {
+    Namespace::Ownership directories = spec.as;
+    directories.mode = 0755;
+    auto made = spec.parents ? names_.MakeDirectory(batch, above, true, directories) : names_.Resolve(above);
+    if (!made) return Fail(made.error());
+    *parent = std::move(*made);
+  }
+  Entry& directory = **parent;
+  if (!directory.is_directory()) return Fail(Code::kNotDirectory, fmt::format("{} is a file", above.Quoted()));
 
-  // Nothing can fail from here on: the batch and what is in memory change together.
+  // Nothing can fail from here on: the batch and what is in memory change together. What goes first: the
+  // last row of a key counts.
+  for (Entry& leftover : leftovers) purge_.Add(batch, std::move(leftover));
   Created created;
   created.entry = names_.NewInode(batch, kFileInode, spec.as);
-  SessionTable::Spec session;
+  SessionTable::Spec session = spec.session;
   session.inode = created.entry.id;
-  session.holder = spec.holder;
   created.session = sessions_.Open(batch, session);
   record::Inode& inode = created.entry.inode;
   inode.set_generation(created.session.generation.value);
   inode.set_replication(spec.replication);
   inode.set_chunk_size(spec.chunk_size);
   if (spec.mtime_ns != 0) inode.set_mtime_ns(spec.mtime_ns);
-  if (*present) {
-    inode.set_replaces(parent->id.value);
+  if (present) {
+    inode.set_replaces(directory.id.value);
     inode.set_replaces_name(std::string(spec.path.name()));
+    KeepConditions(spec.conditions, &inode);
     names_.PutInode(batch, &created.entry);
   } else {
-    names_.Touch(batch, &*parent);
-    names_.Link(batch, parent->id, spec.path.name(), &created.entry);
+    names_.Touch(batch, &directory);
+    names_.Link(batch, directory.id, spec.path.name(), &created.entry);
   }
   return created;
 }
@@ -101,6 +146,10 @@ Result<Entry> OpenFiles::Close(Batch* batch, Entry entry, int64_t mtime_ns) {
                                                         Quoted(entry.inode.replaces_name()), ToString(entry.id)))
                       .WithNextStep("abandon the file and write it elsewhere"));
     }
+    if (!PICKET_MUTANT(conditions_swap)) {
+      PICKET_TRY(CheckConditions(KeptConditions(entry.inode), (*path)->Child(entry.inode.replaces_name()),
+                                 *old ? &**old : nullptr, *old && InChange((*old)->id)));
+    }
     directory = std::move(*found);
     present = std::move(*old);
   }
@@ -115,6 +164,7 @@ Result<Entry> OpenFiles::Close(Batch* batch, Entry entry, int64_t mtime_ns) {
   const std::string name = entry.inode.replaces_name();
   entry.inode.clear_replaces();
   entry.inode.clear_replaces_name();
+  ForgetConditions(&entry.inode);
   names_.Touch(batch, &*directory);
   names_.Link(batch, directory->id, name, &entry);
   return entry;
@@ -127,6 +177,10 @@ Status OpenFiles::Abandon(Batch* batch, InodeId inode, Generation generation, Cl
     return Fail(entry.error());
   }
   PICKET_TRY(sessions_.CheckWriter(inode, generation, holder));
+  if (!sessions_.Find(inode)->created && !PICKET_MUTANT(abandon_created)) {
+    return Fail(Error(Code::kInvalidArgument, fmt::format("file {} was there before this write session", ToString(inode)))
+                    .WithNextStep("close it, or delete it by its name"));
+  }
   if (entry->inode.parent() != 0) {
     auto directory = names_.Get(InodeId(entry->inode.parent()));
     if (!directory) return Fail(directory.error());

@@ -37,6 +37,12 @@ class Path {
   const std::vector<std::string>& names() const { return names_; }
   std::string_view name() const { return names_.empty() ? std::string_view() : names_.back(); }
   Path Parent() const;  // the root's is the root
+  // REQUIRES: the name passes CheckName.
+  Path Child(std::string_view name) const {
+    Path path = *this;
+    path.names_.emplace_back(name);
+    return path;
+  }
   // True for the path itself and everything below it.
   bool IsWithin(const Path& ancestor) const;
   std::string ToString() const;  // "/a/b"

@@ -22,10 +22,12 @@ Task<> Reclaimer::Run() {
 }
 
 Task<Result<bool>> Reclaimer::Step() {
+  PICKET_CO_TRY(store_.CheckWritable());
   auto queued = store_.Scan(keys::kPurge, "", kMaxPartsPerStep);
   if (!queued) co_return Fail(queued.error());
   if (queued->empty()) co_return false;
   Batch batch;
+  std::vector<Part> parts;
   size_t left = kMaxPartsPerStep;
   for (const MetaRow& row : *queued) {
     if (left == 0) break;
@@ -35,39 +37,43 @@ Task<Result<bool>> Reclaimer::Step() {
       batch.Remove(row.key);
       continue;
     }
-    auto taken = entry->is_directory() ? TakeDirectory(&batch, *entry, left) : TakeFile(&batch, *entry, left);
-    if (!taken) co_return Fail(taken.error());
-    left -= *taken;
+    auto part = Read(std::move(*entry), left);
+    if (!part) co_return Fail(part.error());
+    left -= part->chunks.size() + part->children.size() + (part->last ? 1 : 0);
+    parts.push_back(std::move(*part));
   }
+  for (Part& part : parts) Take(&batch, std::move(part));
   auto committed = co_await store_.Commit(std::move(batch));
   if (!committed) co_return Fail(committed.error());
   co_return true;
 }
 
-Result<size_t> Reclaimer::TakeFile(Batch* batch, const Entry& file, size_t limit) {
-  auto chunks = chunks_.OfFile(file.id, 0, limit);
-  if (!chunks) return Fail(chunks.error());
-  sessions_.Drop(batch, file.id);
-  const size_t count = chunks->size();
-  for (ChunkRow& chunk : *chunks) chunks_.TurnToGarbage(batch, chunk.id, std::move(chunk.record));
-  if (count == limit) return limit;
-  Finish(batch, file.id);
-  return count + 1;
+Result<Reclaimer::Part> Reclaimer::Read(Entry entry, size_t limit) const {
+  Part part;
+  if (entry.is_directory()) {
+    auto children = names_.List(entry.id, "", limit);
+    if (!children) return Fail(children.error());
+    part.children = std::move(*children);
+  } else {
+    auto chunks = chunks_.OfFile(entry.id, 0, limit);
+    if (!chunks) return Fail(chunks.error());
+    part.chunks = std::move(*chunks);
+  }
+  part.last = part.chunks.size() + part.children.size() < limit;
+  part.entry = std::move(entry);
+  return part;
 }
 
-Result<size_t> Reclaimer::TakeDirectory(Batch* batch, const Entry& directory, size_t limit) {
-  auto children = names_.List(directory.id, "", limit);
-  if (!children) return Fail(children.error());
-  const size_t count = children->size();
-  for (Entry& child : *children) purge_.Add(batch, std::move(child));
-  if (count == limit) return limit;
-  Finish(batch, directory.id);
-  return count + 1;
-}
-
-void Reclaimer::Finish(Batch* batch, InodeId id) {
-  names_.RemoveInode(batch, id);
-  batch->Remove(keys::Purge(id));
+void Reclaimer::Take(Batch* batch, Part part) {
+  for (Entry& child : part.children) purge_.Add(batch, std::move(child));
+  for (ChunkRow& chunk : part.chunks) chunks_.TurnToGarbage(batch, chunk.id, std::move(chunk.record));
+  if (!part.last) {
+    sessions_.Drop(batch, part.entry.id);
+    return;
+  }
+  sessions_.Forget(batch, part.entry.id);
+  names_.RemoveInode(batch, part.entry.id);
+  batch->Remove(keys::Purge(part.entry.id));
 }
 
 }  // namespace picket

@@ -3,6 +3,8 @@
 // durable batch, so a crash anywhere goes on from there.
 #pragma once
 
+#include <vector>
+
 #include "master/chunk_table.h"
 #include "master/namespace.h"
 #include "master/purge_queue.h"
@@ -26,10 +28,15 @@ class Reclaimer {
   static constexpr size_t kMaxPartsPerStep = 512;
 
  private:
-  // Takes up to `limit` parts off; returns how many.
-  Result<size_t> TakeFile(Batch* batch, const Entry& file, size_t limit);
-  Result<size_t> TakeDirectory(Batch* batch, const Entry& directory, size_t limit);
-  void Finish(Batch* batch, InodeId id);
+  // What one step takes of one inode. Read first, all of it; changed after, when nothing can fail.
+  struct Part {
+    Entry entry;
+    std::vector<ChunkRow> chunks;
+    std::vector<Entry> children;
+    bool last = false;  // nothing is left of it
+  };
+  Result<Part> Read(Entry entry, size_t limit) const;
+  void Take(Batch* batch, Part part);
 
   Env& env_;
   MetaStore& store_;

@@ -174,15 +174,30 @@ std::vector<SessionTable::Session> SessionTable::OfWriter(std::string_view write
   return out;
 }
 
-Result<proto::SessionLimits> SessionTable::LimitsOf(const proto::SessionLimits& asked) const {
+// Of a limit that is not given: the table's, fitted to the one that is.
+proto::SessionLimits SessionTable::LimitsOf(const proto::SessionLimits& asked) const {
   proto::SessionLimits limits = asked;
   if (asked.soft_ms() == 0) {
     limits.set_soft_ms(asked.hard_ms() == 0 ? options_.soft_limit_ms : std::min(options_.soft_limit_ms, asked.hard_ms()));
   }
   if (asked.hard_ms() == 0) limits.set_hard_ms(std::max(options_.hard_limit_ms, limits.soft_ms()));
-  if (limits.soft_ms() >= kMinLimitMs && limits.soft_ms() <= limits.hard_ms() && limits.hard_ms() <= kMaxLimitMs) {
-    return limits;
+  return limits;
+}
+
+Status SessionTable::CheckSpec(const Spec& spec) const {
+  if (spec.holder == ClientId() || spec.holder == kRecoveryHolder) {
+    return Fail(Code::kInvalidArgument, fmt::format("client {} cannot hold a write session", ToString(spec.holder)));
   }
+  if (spec.writer_id.size() > kMaxWriterIdBytes) {
+    return Fail(Code::kInvalidArgument, fmt::format("the writer id has {} bytes; the limit is {}", spec.writer_id.size(),
+                                                    kMaxWriterIdBytes));
+  }
+  if (spec.lock_delay_ms > kMaxLockDelayMs) {
+    return Fail(Code::kInvalidArgument,
+                fmt::format("a lock-delay of {} ms is above {} ms", spec.lock_delay_ms, kMaxLockDelayMs));
+  }
+  const proto::SessionLimits limits = LimitsOf(spec.limits);
+  if (limits.soft_ms() >= kMinLimitMs && limits.soft_ms() <= limits.hard_ms() && limits.hard_ms() <= kMaxLimitMs) return {};
   return Fail(Error(Code::kInvalidArgument,
                     fmt::format("a write session cannot have a soft limit of {} ms and a hard limit of {} ms",
                                 limits.soft_ms(), limits.hard_ms()))
@@ -191,15 +206,14 @@ Result<proto::SessionLimits> SessionTable::LimitsOf(const proto::SessionLimits& 
 
 SessionTable::Session SessionTable::Open(Batch* batch, const Spec& spec) {
   PICKET_CHECK(!sessions_.contains(spec.inode));
-  const auto limits = LimitsOf(spec.limits);
-  PICKET_CHECK(limits.has_value());
+  const proto::SessionLimits limits = LimitsOf(spec.limits);
   Session session;
   session.inode = spec.inode;
   session.generation = NewGeneration(spec.inode);
   session.mode = spec.mode;
   session.holders.push_back(Holder{spec.holder, spec.writer_id, env_.Now()});
-  session.soft_limit = Millis(limits->soft_ms());
-  session.hard_limit = Millis(limits->hard_ms());
+  session.soft_limit = Millis(limits.soft_ms());
+  session.hard_limit = Millis(limits.hard_ms());
   session.lock = spec.lock;
   session.lock_delay = Millis(spec.lock_delay_ms != 0 ? spec.lock_delay_ms : options_.lock_delay_ms);
   session.created = spec.created;

@@ -88,10 +88,11 @@ class SessionTable {
     uint32_t lock_delay_ms = 0;   // 0 = the table's
     bool created = false;
   };
-  // The limits that a session asking for `asked` gets; kInvalidArgument when they make no sense.
-  Result<proto::SessionLimits> LimitsOf(const proto::SessionLimits& asked) const;
+  // What a request asks for: kInvalidArgument without a holder, or with a limit, writer id or lock-delay that
+  // makes no sense.
+  Status CheckSpec(const Spec& spec) const;
   // A session of a new generation, into `batch`; the caller stores the generation in the inode in the
-  // same batch, and stages it. REQUIRES: none is open; the limits are good (LimitsOf).
+  // same batch, and stages it. REQUIRES: none is open; CheckSpec.
   Session Open(Batch* batch, const Spec& spec);
   // One more holder of a shared session, or the same one again. REQUIRES: open, that mode, not recovering.
   Session Join(Batch* batch, const Spec& spec);
@@ -139,6 +140,7 @@ class SessionTable {
     Mono begun;
   };
   Generation NewGeneration(InodeId inode);
+  proto::SessionLimits LimitsOf(const proto::SessionLimits& asked) const;
   void Put(Batch* batch, const Session& session);
   void Keep(const Session& session);
   void Erase(InodeId inode);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "common/obs/log.h"
 #include "master/keys.h"
 
@@ -82,8 +84,10 @@ Task<Result<size_t>> Trash::ExpireSome() {
   const int64_t now_ns = env_.WallNanos();
   auto rows = store_.Scan(keys::kTrash, "", kMaxExpiredAtOnce);
   if (!rows) co_return Fail(rows.error());
+  PICKET_CO_TRY(store_.CheckWritable());
   Batch batch;
   size_t count = 0;
+  std::vector<Entry> expired;  // handed over when nothing can fail any more
   for (const MetaRow& row : *rows) {
     const auto trashed_at_ns = static_cast<int64_t>(keys::NumberBeforeLast(row.key));
     if (trashed_at_ns + retention_ns > now_ns) break;
@@ -91,12 +95,13 @@ Task<Result<size_t>> Trash::ExpireSome() {
     if (!entry && entry.error().code != Code::kNotFound) co_return Fail(entry.error());
     ++count;
     if (entry && entry->inode.trashed() && entry->inode.trashed_at_ns() == trashed_at_ns) {
-      purge_.Add(&batch, std::move(*entry));
+      expired.push_back(std::move(*entry));
     } else {
       batch.Remove(row.key);
     }
   }
   if (count == 0) co_return size_t{0};
+  for (Entry& entry : expired) purge_.Add(&batch, std::move(entry));
   auto committed = co_await store_.Commit(std::move(batch));
   if (!committed) co_return Fail(committed.error());
   co_return count;

@@ -226,6 +226,7 @@ class MetadataTest : public ::testing::Test {
     m.chunks.Put(&batch, id, chunk);
     entry->inode.set_chunk_count(entry->inode.chunk_count() + 1);
     if (sealed) entry->inode.set_length(entry->inode.length() + length);
+    if (sealed) entry->inode.set_stored_bytes(entry->inode.stored_bytes() + length);
     m.names.PutInode(&batch, &*entry);
     auto committed = sim::RunTask(world, node, m.store.Commit(std::move(batch)));
     EXPECT_TRUE(committed && *committed);
