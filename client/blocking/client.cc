@@ -7,6 +7,7 @@
 #include "client/blocking/error_map.h"
 #include "client/blocking/loop_thread.h"
 #include "client/blocking/reader.h"
+#include "client/blocking/records.h"
 #include "client/blocking/settings.h"
 #include "client/blocking/writer.h"
 #include "client/core/update.h"
@@ -41,6 +42,23 @@ class BlockingClient final : public Client {
         });
     if (!file) return PublicFailure(file.error());
     return std::make_unique<BlockingWriter>(loop_, std::move(*file), std::string(path));
+  }
+
+  Result<std::unique_ptr<client::RecordAppender>> AppendRecords(std::string_view path,
+                                                                const AppendOptions& options) override {
+    auto appender = Run<std::unique_ptr<picket::RecordAppender>>(
+        path, [path = std::string(path), append = ToCore(options)](FileSystem& files) {
+          return files.AppendRecords(path, append);
+        });
+    if (!appender) return PublicFailure(appender.error());
+    return std::make_unique<BlockingRecordAppender>(loop_, std::move(*appender));
+  }
+
+  Result<std::unique_ptr<client::RecordReader>> ReadRecords(std::string_view path) override {
+    auto reader = Run<std::unique_ptr<picket::RecordReader>>(
+        path, [path = std::string(path)](FileSystem& files) { return files.ReadRecords(path); });
+    if (!reader) return PublicFailure(reader.error());
+    return std::make_unique<BlockingRecordReader>(loop_, std::move(*reader));
   }
 
   Result<FileStatus> Truncate(std::string_view path, uint64_t length, const client::TruncateOptions& options) override {

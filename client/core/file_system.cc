@@ -3,15 +3,27 @@
 #include "client/core/chunk_reader.h"
 #include "client/core/master_client.h"
 #include "client/core/open_file.h"
+#include "client/core/random_write_session.h"
+#include "client/core/record_reader.h"
+#include "client/core/record_session.h"
 #include "client/core/session_keeper.h"
 #include "client/core/write_session.h"
 
 namespace picket {
+namespace {
+
+Error BadChunkSize(const std::string& path, const proto::FileStatus& status) {
+  return Error(Code::kInternal,
+               path + ": the master gave a chunk size of " + std::to_string(status.chunk_size()) + " bytes");
+}
+
+}  // namespace
 
 FileSystem::FileSystem(Env& env, FileSystemOptions options) : env_(env), options_(std::move(options)) {
   while (!options_.id) options_.id = ClientId(env.Random());
   master_ = std::make_shared<MasterClient>(env, options_.master, options_.id, options_.connect_timeout);
   sessions_ = std::make_shared<SessionKeeper>(env, master_);
+  records_ = std::make_shared<RecordSessions>(env, master_, sessions_);
   chunks_ = std::make_shared<ChunkReader>(env, master_, options_.operation_timeout);
 }
 
@@ -140,7 +152,7 @@ Task<Result<std::unique_ptr<FileWriter>>> FileSystem::Create(std::string path, C
                    {.path = std::move(path), .sync = options.sync, .mtime_ns = options.mtime_ns});
 }
 
-Task<Result<std::unique_ptr<FileWriter>>> FileSystem::OpenForAppend(std::string path, AppendFileOptions options) {
+Task<Result<OpenedSession>> FileSystem::OpenExclusive(std::string path, AppendFileOptions options) {
   proto::OpenRequest request;
   request.set_path(path);
   request.set_mode(proto::EXCLUSIVE);
@@ -157,15 +169,31 @@ Task<Result<std::unique_ptr<FileWriter>>> FileSystem::OpenForAppend(std::string 
   request.set_chunk_size(options.made.chunk_size);
   auto opened = co_await master_->Mutate<proto::OpenResponse>(proto::OPEN_FILE, std::move(request), Deadline());
   if (!opened) co_return Fail(std::move(opened).error());
-  co_return Writer(OpenedSession::Of(std::move(*opened)),
+  if (opened->status().chunk_size() < kMaxPacketSize) co_return Fail(BadChunkSize(path, opened->status()));
+  co_return OpenedSession::Of(std::move(*opened));
+}
+
+Task<Result<std::unique_ptr<FileWriter>>> FileSystem::OpenForAppend(std::string path, AppendFileOptions options) {
+  auto opened = co_await OpenExclusive(path, options);
+  if (!opened) co_return Fail(std::move(opened).error());
+  co_return Writer(std::move(*opened),
                    {.path = std::move(path), .sync = options.made.sync, .mtime_ns = options.made.mtime_ns});
 }
 
+Task<Result<std::unique_ptr<RandomWriter>>> FileSystem::OpenForWrite(std::string path, AppendFileOptions options) {
+  auto opened = co_await OpenExclusive(path, options);
+  if (!opened) co_return Fail(std::move(opened).error());
+  WriteSessionOptions how{.path = std::move(path),
+                          .sync = options.made.sync,
+                          .mtime_ns = options.made.mtime_ns,
+                          .patience = options_.operation_timeout};
+  auto session = std::make_shared<RandomWriteSession>(env_, master_, sessions_, std::move(*opened), std::move(how));
+  session->Start();
+  co_return std::make_unique<RandomWriter>(std::move(session));
+}
+
 Result<std::unique_ptr<FileWriter>> FileSystem::Writer(OpenedSession opened, WriteSessionOptions options) {
-  if (opened.status.chunk_size() < kMaxPacketSize) {
-    return Fail(Code::kInternal, options.path + ": the master gave a chunk size of " +
-                                     std::to_string(opened.status.chunk_size()) + " bytes");
-  }
+  if (opened.status.chunk_size() < kMaxPacketSize) return Fail(BadChunkSize(options.path, opened.status));
   options.patience = options_.operation_timeout;
   auto session = std::make_shared<WriteSession>(env_, master_, sessions_, std::move(opened), std::move(options));
   session->Start();

@@ -14,6 +14,7 @@
 
 #include "client/core/file_reader.h"
 #include "client/core/file_writer.h"
+#include "client/core/random_writer.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/env/env.h"
@@ -23,6 +24,9 @@ namespace picket {
 
 class ChunkReader;
 class MasterClient;
+class RecordAppender;
+class RecordReader;
+class RecordSessions;
 class SessionKeeper;
 struct OpenedSession;
 struct WriteSessionOptions;
@@ -109,11 +113,18 @@ class FileSystem {
   // Goes on at the end of a file. Somebody else's session is kLeaseConflict, unless it may be taken over
   // (see OpenRequest). The writer can't be abandoned: what was appended stays.
   Task<Result<std::unique_ptr<FileWriter>>> OpenForAppend(std::string path, AppendFileOptions options);
+  // For bytes at any offset; a session as for OpenForAppend.
+  Task<Result<std::unique_ptr<RandomWriter>>> OpenForWrite(std::string path, AppendFileOptions options);
   // Cuts a file that nobody is writing. Longer than it is: kInvalidArgument.
   Task<Result<proto::FileStatus>> Truncate(std::string path, uint64_t length, TruncateOptions options);
   // Moves the sources' chunks to the end of the target, in their order; the sources cease to exist.
   Task<Result<proto::FileStatus>> Concat(std::string target, std::vector<std::string> sources,
                                          proto::Conditions conditions);
+
+  // ---- records
+  // One more appender of the file, which is made if it is missing; options.create is not looked at.
+  Task<Result<std::unique_ptr<RecordAppender>>> AppendRecords(std::string path, AppendFileOptions options);
+  Task<Result<std::unique_ptr<RecordReader>>> ReadRecords(std::string path);
 
   // ---- leases: who writes what
   Task<Result<std::vector<proto::LeaseInfo>>> ListLeases(std::string under);
@@ -132,6 +143,7 @@ class FileSystem {
 
  private:
   Task<Result<proto::FileStatus>> SetAttributes(proto::SetAttributesRequest request, proto::Conditions conditions);
+  Task<Result<OpenedSession>> OpenExclusive(std::string path, AppendFileOptions options);
   Result<std::unique_ptr<FileWriter>> Writer(OpenedSession opened, WriteSessionOptions options);
   Mono Deadline() { return env_.Now() + options_.operation_timeout; }
 
@@ -139,6 +151,7 @@ class FileSystem {
   FileSystemOptions options_;
   std::shared_ptr<MasterClient> master_;
   std::shared_ptr<SessionKeeper> sessions_;
+  std::shared_ptr<RecordSessions> records_;
   std::shared_ptr<ChunkReader> chunks_;
 };
 

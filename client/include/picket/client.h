@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "picket/admin.h"
+#include "picket/records.h"
 #include "picket/status.h"
 
 namespace picket::client {
@@ -186,6 +187,11 @@ class Client {
   virtual Result<std::unique_ptr<Reader>> Open(std::string_view path) = 0;
   // A writer that goes on at the end of a file. kLeaseHeld: somebody else is writing it.
   virtual Result<std::unique_ptr<Writer>> Append(std::string_view path, const AppendOptions& options = {}) = 0;
+  // One more appender of records to a file, which is made if it is missing (options.create is not looked at).
+  // kLeaseHeld: somebody writes it in another way.
+  virtual Result<std::unique_ptr<RecordAppender>> AppendRecords(std::string_view path,
+                                                                const AppendOptions& options = {}) = 0;
+  virtual Result<std::unique_ptr<RecordReader>> ReadRecords(std::string_view path) = 0;
   // Cuts a file that nobody is writing.
   virtual Result<FileStatus> Truncate(std::string_view path, uint64_t length, const TruncateOptions& options = {}) = 0;
   // Moves the sources' chunks to the end of the target, in their order; the sources cease to exist.
