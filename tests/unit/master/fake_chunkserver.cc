@@ -28,6 +28,8 @@ FakeChunkserver::FakeChunkserver(Env& env, FakeFleet* fleet, FakeDisk* disk)
   Handle(proto::ADVANCE_VERSION, &FakeChunkserver::Advance);
   Handle(proto::GRANT_LEASE, &FakeChunkserver::Grant);
   Handle(proto::REVOKE_LEASE, &FakeChunkserver::Revoke);
+  Handle(proto::BEGIN_RECOVERY, &FakeChunkserver::BeginRecovery);
+  Handle(proto::FINISH_RECOVERY, &FakeChunkserver::FinishRecovery);
   Handle(proto::DELETE_REPLICA, &FakeChunkserver::Delete);
   PICKET_CHECK(server_.Start(Endpoint(disk_->host, kPort)).has_value());
   env_.Spawn(Run());
@@ -116,19 +118,11 @@ Result<proto::AdvanceVersionResponse> FakeChunkserver::Advance(const proto::Adva
       return Fail(Error(Code::kStaleVersion, "advance").WithTokens(r.from(), replica.version));
     }
     if (r.has_set()) {
-      const std::vector<uint32_t> wanted(r.set().block_crcs().begin(), r.set().block_crcs().end());
-      std::string bytes = replica.bytes.substr(0, r.set().length());
-      if (BlockCrcs(bytes) != wanted) {
-        FakeDisk* source = fleet_->disks.at(ServerId(r.set().source().server()));
-        const FakeReplica& from = source->replicas.at(r.chunk());
-        if (from.version != r.set().source_version()) return Fail(Code::kReplicaBehind, "the source");
-        bytes = from.bytes.substr(0, r.set().length());
-        if (BlockCrcs(bytes) != wanted) return Fail(Code::kCorrupt, "the source");
-      }
-      replica.bytes = std::move(bytes);
+      PICKET_TRY(MakeEqual(r.chunk(), &replica, r.set()));
       replica.state = proto::OPEN;
     }
-    if (r.reopen() && replica.state == proto::SEALED) replica.state = proto::OPEN;
+    if (r.reopen() && (replica.state == proto::SEALED || replica.state == proto::RECOVERING)) replica.state = proto::OPEN;
+    replica.sealed_generation = 0;
     replica.version = r.to();
     replica.generation = std::max(replica.generation, r.generation());
     replica.raised_in = disk_->incarnation;
@@ -145,6 +139,92 @@ Result<proto::AdvanceVersionResponse> FakeChunkserver::Advance(const proto::Adva
   response.set_known_acked(replica.known_acked);
   response.set_incarnation(disk_->incarnation);
   response.set_instance(replica.instance);
+  response.set_overwritten(replica.overwritten);
+  return response;
+}
+
+Status FakeChunkserver::MakeEqual(uint64_t chunk, FakeReplica* replica, const proto::ReconcileSet& set) {
+  const std::vector<uint32_t> wanted(set.block_crcs().begin(), set.block_crcs().end());
+  std::string bytes = replica->bytes.substr(0, set.length());
+  if (BlockCrcs(bytes) != wanted) {
+    FakeDisk* source = fleet_->disks.at(ServerId(set.source().server()));
+    const FakeReplica& from = source->replicas.at(chunk);
+    if (from.version != set.source_version()) return Fail(Code::kReplicaBehind, "the source");
+    bytes = from.bytes.substr(0, set.length());
+    if (BlockCrcs(bytes) != wanted) return Fail(Code::kCorrupt, "the source");
+  }
+  replica->bytes = std::move(bytes);
+  return {};
+}
+
+Result<proto::BeginRecoveryResponse> FakeChunkserver::BeginRecovery(const proto::BeginRecoveryRequest& r) {
+  const auto found = disk_->replicas.find(r.chunk());
+  if (found == disk_->replicas.end()) return Fail(Code::kNotFound, "no replica");
+  FakeReplica& replica = found->second;
+  if (replica.state == proto::CORRUPT) return Fail(Code::kCorrupt, "begin");
+  const uint64_t before = replica.version;
+  if (replica.version == r.to()) {
+    if (replica.generation != r.generation()) return Fail(Code::kStaleGeneration, "begin");
+    if (replica.state != proto::RECOVERING && replica.state != proto::SEALED) return Fail(Code::kConflict, "begin");
+  } else {
+    if (replica.version < r.from() || replica.state == proto::CREATING) {
+      return Fail(Error(Code::kReplicaBehind, "begin").WithTokens(r.from(), replica.version));
+    }
+    if (replica.version > r.to()) return Fail(Error(Code::kStaleVersion, "begin").WithTokens(r.to(), replica.version));
+    if (replica.generation > r.generation()) return Fail(Code::kStaleGeneration, "begin");
+    if (replica.state == proto::SEALED) replica.sealed_generation = replica.generation;
+    if (replica.state == proto::OPEN) replica.sealed_generation = 0;
+    disk_->leases.erase({r.chunk(), replica.version});
+    replica.version = r.to();
+    replica.generation = r.generation();
+    replica.raised_in = disk_->incarnation;
+    replica.state = proto::RECOVERING;
+    changed_.insert(r.chunk());
+  }
+  const std::string bytes = replica.bytes.substr(0, r.has_limit() ? r.limit() : replica.bytes.size());
+  proto::BeginRecoveryResponse response;
+  proto::AdvanceVersionResponse& promise = *response.mutable_promise();
+  promise.set_mark_before(before);
+  promise.set_version(replica.version);
+  promise.set_generation(replica.generation);
+  promise.set_state(replica.sealed_generation != 0 ? proto::SEALED : proto::OPEN);
+  promise.set_length(bytes.size());
+  for (uint32_t crc : BlockCrcs(bytes)) promise.add_block_crcs(crc);
+  promise.set_known_acked(std::min<uint64_t>(replica.known_acked, bytes.size()));
+  promise.set_incarnation(disk_->incarnation);
+  promise.set_instance(replica.instance);
+  promise.set_overwritten(replica.overwritten);
+  response.set_sealed_generation(replica.sealed_generation);
+  return response;
+}
+
+Result<proto::FinishRecoveryResponse> FakeChunkserver::FinishRecovery(const proto::FinishRecoveryRequest& r) {
+  const auto found = disk_->replicas.find(r.chunk());
+  if (found == disk_->replicas.end()) return Fail(Code::kNotFound, "no replica");
+  FakeReplica& replica = found->second;
+  if (replica.version != r.version()) {
+    return Fail(Error(replica.version > r.version() ? Code::kStaleVersion : Code::kReplicaBehind, "finish")
+                    .WithTokens(r.version(), replica.version));
+  }
+  if (replica.generation != r.generation()) return Fail(Code::kStaleGeneration, "finish");
+  const bool finished = replica.state == proto::SEALED && replica.sealed_generation == r.generation();
+  if (finished && (replica.bytes.size() != r.set().length() || DigestOf(replica.bytes) != r.digest())) {
+    return Fail(Code::kConflict, "finished otherwise");
+  }
+  if (!finished) {
+    if (replica.state != proto::RECOVERING) return Fail(Code::kConflict, "finish");
+    if (replica.known_acked > r.set().length() && !r.truncation()) return Fail(Code::kIntegrity, "finish");
+    PICKET_TRY(MakeEqual(r.chunk(), &replica, r.set()));
+    if (DigestOf(replica.bytes) != r.digest()) return Fail(Code::kInvalidArgument, "finish: the digest");
+    replica.known_acked = std::min<uint64_t>(replica.known_acked, replica.bytes.size());
+    replica.state = proto::SEALED;
+    replica.sealed_generation = r.generation();
+    replica.overwritten = false;
+    changed_.insert(r.chunk());
+  }
+  proto::FinishRecoveryResponse response;
+  response.set_instance(replica.instance);
+  response.set_incarnation(disk_->incarnation);
   return response;
 }
 

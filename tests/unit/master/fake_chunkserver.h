@@ -28,6 +28,8 @@ struct FakeReplica {
   proto::ReplicaState state = proto::OPEN;
   std::string bytes;
   uint64_t known_acked = 0;
+  uint64_t sealed_generation = 0;
+  bool overwritten = false;  // since it was sealed last
 };
 
 // What survives the process; the test reads and changes it at will.
@@ -94,6 +96,10 @@ class FakeChunkserver {
   Result<proto::AdvanceVersionResponse> Advance(const proto::AdvanceVersionRequest& r);
   Result<proto::GrantLeaseResponse> Grant(const proto::GrantLeaseRequest& r);
   Result<proto::RevokeLeaseResponse> Revoke(const proto::RevokeLeaseRequest& r);
+  Result<proto::BeginRecoveryResponse> BeginRecovery(const proto::BeginRecoveryRequest& r);
+  Result<proto::FinishRecoveryResponse> FinishRecovery(const proto::FinishRecoveryRequest& r);
+  // Makes the replica's bytes those of the set, from its source where it does not have them.
+  Status MakeEqual(uint64_t chunk, FakeReplica* replica, const proto::ReconcileSet& set);
   Result<proto::DeleteReplicaResponse> Delete(const proto::DeleteReplicaRequest& r);
   proto::ReplicaReport ReportOf(uint64_t chunk) const;
 
