@@ -52,7 +52,7 @@ Task<Result<MasterSession>> Registrar::Register() {
   const Epoch epoch{registered->epoch().number(), registered->epoch().nonce()};
   if (!PICKET_MUTANT(mark_before_report)) PICKET_CO_TRY(co_await state_.RaiseEpoch(epoch));
   state_.SeeRevision(epoch, registered->revision());
-  PICKET_CO_TRY(verifier_.Learn(registered->keys()));
+  if (registered->has_keys()) PICKET_CO_TRY(verifier_.Learn(registered->keys()));
   PICKET_CO_TRY(co_await ReportAll(registered->session()));
   MasterSession session;
   session.number = registered->session();

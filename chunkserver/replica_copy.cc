@@ -1,6 +1,7 @@
 #include "chunkserver/replica_copy.h"
 
 #include "chunkserver/blame.h"
+#include "chunkserver/mutation.h"
 #include "common/base/crc32c.h"
 #include "common/base/mutation.h"
 #include "proto/data.pb.h"
@@ -111,7 +112,7 @@ Task<Status> MakeEqual(Env* env, ChannelPool* channels, ServerId self, std::shar
     const bool sealed = file->slot().state == ReplicaState::kSealed;
     const uint64_t end = sealed ? std::min<uint64_t>(at + kMaxFramePayload, set.length())
                                 : DifferenceEnd(*file, crcs, at, set.length());
-    auto fetched = co_await Fetch(channel.get(), chunk, &set, at, end, deadline - env->Now());
+    auto fetched = co_await Fetch(channel.get(), chunk, &set, at, end, NextHopTime(deadline - env->Now()));
     if (!fetched) co_return Fail(std::move(fetched).error());
     if (sealed) PICKET_CO_TRY(co_await file->Cut(at));
     PICKET_CO_TRY(co_await Put(file, at, std::move(*fetched)));

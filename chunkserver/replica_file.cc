@@ -117,6 +117,8 @@ Task<Status> ReplicaFile::OpenFiles() {
       co_return Fail(Code::kCorrupt, DataPath() + " has " + std::to_string(*size) + " bytes, " +
                                          std::to_string(slot_.length) + " are sealed");
     }
+    // A power cut may undo the cut that followed the slot: space only.
+    if (*size > slot_.length) (void)co_await handles->data->Truncate(slot_.length);
     if (slot_.durable_length == slot_.length && slot_.length % kBlockSize != 0) {
       // A recovery cuts, seals and only then writes the table's last entry.
       handles->table[slot_.length / kBlockSize] = slot_.tail_crc;
@@ -227,6 +229,9 @@ Task<Status> ReplicaFile::WriteSlot(std::shared_ptr<File> meta, Slot next, bool 
   }
   next.sequence = slot_.sequence + 1;
   if (pending() && next.state != ReplicaState::kSealed && !PICKET_MUTANT(overwrite_flag)) next.overwritten = true;
+  // A recovery remembers the seal that it found as long as the content is that of the seal (F11).
+  const bool changed = pending() || next.length != slot_.length;
+  if (next.state == ReplicaState::kRecovering && changed) next.sealed_generation = Generation();
   Buffer bytes = Buffer::Copy(EncodeSlot(next));
   PICKET_CO_TRY(co_await meta->WriteAt(next.sequence % 2 * kSlotSize, bytes));
   if (sync && !PICKET_MUTANT(sync_slot)) {
@@ -269,9 +274,8 @@ Task<Status> ReplicaFile::Mark(Marking m, uint64_t length, uint32_t tail_crc) {
   PICKET_CHECK(m.version >= slot_.version && m.generation >= slot_.generation);
   const bool cut = length < length_;
   Slot next = slot_;
-  // A recovery remembers the seal that it found, as long as the content is that of the seal (F11).
   const bool of_seal = slot_.state == ReplicaState::kSealed || slot_.state == ReplicaState::kRecovering;
-  if (m.state != ReplicaState::kRecovering || !of_seal || cut) next.sealed_generation = Generation();
+  if (m.state != ReplicaState::kRecovering || !of_seal) next.sealed_generation = Generation();
   next.version = m.version;
   next.generation = m.generation;
   next.state = m.state;

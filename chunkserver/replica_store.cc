@@ -309,6 +309,7 @@ proto::ReplicaReport ReplicaStore::Report(const Replica& replica, Incarnation ow
   r.set_length(replica.file->length());
   r.set_digest(slot.state == ReplicaState::kSealed ? slot.digest : 0);
   r.set_instance(slot.instance.value);
+  r.set_sealed_generation(slot.sealed_generation.value);
   r.set_clean(slot.raised_in == own);
   return r;
 }

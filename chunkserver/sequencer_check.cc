@@ -1,5 +1,6 @@
 #include "chunkserver/sequencer_check.h"
 
+#include "chunkserver/mutation.h"
 #include "common/base/mutation.h"
 
 namespace picket::cs {
@@ -27,7 +28,7 @@ Task<Result<proto::CheckSequencerResponse>> SequencerCheck::Check(proto::CheckSe
   }
   // Not known here, or nothing here speaks against it: only the master can tell (a key may be newer than
   // what this server has).
-  auto answer = co_await master_.Call<Response>(proto::CHECK_SEQUENCER, request, deadline - env_.Now());
+  auto answer = co_await master_.Call<Response>(proto::CHECK_SEQUENCER, request, NextHopTime(deadline - env_.Now()));
   if (answer) co_return answer;
   std::string known = verified ? "its signature is right and no replica here has seen a newer generation"
                                : verified.error().message;

@@ -10,6 +10,7 @@
 #include "chunkserver/chunkserver.h"
 #include "chunkserver/replica_format.h"
 #include "common/base/crc32c.h"
+#include "common/identity/token_signer.h"
 #include "common/rpc/client.h"
 #include "proto/chunkserver_master.pb.h"
 #include "proto/data.pb.h"
@@ -25,6 +26,7 @@ inline constexpr uint64_t kChunkSize = 4 << 20;
 inline constexpr Generation kSession(3, 1);
 inline constexpr Version kFirst(3, 1);
 inline constexpr uint16_t kPort = 7500;
+inline constexpr uint64_t kTokenKey = 0x300000001;
 
 inline std::string RandomBytes(uint64_t seed, size_t size) {
   Rng rng(seed);
@@ -61,6 +63,7 @@ class Cluster {
     outside.Start();
     secret.cluster = "00112233445566ff";
     secret.key = std::string(kSecretBytes, 'k');
+    LearnKey(kTokenKey);
     for (size_t i = 0; i < servers; ++i) {
       Node& node = world.AddNode("cs" + std::to_string(i));
       auto id = RunTask(world, node, InitChunkserver(&node, "data", secret));
@@ -87,6 +90,7 @@ class Cluster {
     nodes[i]->Start([options](Env& env) { return std::make_unique<ServerProcess>(env, options); });
     world.RunUntil([&] { return Process(i)->started.has_value(); });
     EXPECT_TRUE(*Process(i)->started) << Process(i)->started->error().ToString();
+    EXPECT_TRUE(Process(i)->server.LearnKeys(ring));
   }
   void Restart(size_t i, Node::Death death) {
     if (nodes[i]->alive()) nodes[i]->Crash(death);
@@ -129,6 +133,29 @@ class Cluster {
     Response response;
     EXPECT_TRUE(response.ParseFromString(reply->body));
     return response;
+  }
+
+  // ---- tokens ----
+
+  // Adds a key to the ring that servers get at their start.
+  void LearnKey(uint64_t id) {
+    auto* key = ring.add_keys();
+    key->set_id(id);
+    key->set_sealed(SealTokenKey(secret, id, TokenKey(id), outside));
+    ring.set_number(ring.number() + 1);
+  }
+  static std::string TokenKey(uint64_t id) { return std::string(kTokenKeyBytes, static_cast<char>('a' + id % 26)); }
+  void Sign(proto::WriteToken* token, uint64_t key = kTokenKey) {
+    picket::Sign(secret.cluster, key, TokenKey(key), token);
+  }
+  // As a member of the chain would send it.
+  void Forward(size_t to, proto::WritePacketRequest* r) {
+    r->set_forwarded(true);
+    r->set_forward_proof(ProofFor(to, r->token(), r->target_incarnation()));
+  }
+  std::string ProofFor(size_t to, const proto::WriteToken& token, uint64_t boot) {
+    return ForwardProof(secret, Forwarding{ChunkId(token.chunk()), Version(token.version()),
+                                           Generation(token.generation()), ids[to], Incarnation(boot)});
   }
 
   // ---- what the master says ----
@@ -189,6 +216,42 @@ class Cluster {
     r.set_instance(instance);
     return Call<proto::DeleteReplicaResponse>(i, proto::DELETE_REPLICA, r);
   }
+  proto::BeginRecoveryRequest BeginRequest(size_t i, Version from, Version to, Generation g) {
+    proto::BeginRecoveryRequest r;
+    *r.mutable_header() = Header(i);
+    r.set_chunk(kChunk);
+    r.set_from(from.value);
+    r.set_to(to.value);
+    r.set_generation(g.value);
+    return r;
+  }
+  Result<proto::BeginRecoveryResponse> Begin(size_t i, Version from, Version to, Generation g,
+                                             std::optional<uint64_t> limit = std::nullopt) {
+    proto::BeginRecoveryRequest r = BeginRequest(i, from, to, g);
+    if (limit) r.set_limit(*limit);
+    return Call<proto::BeginRecoveryResponse>(i, proto::BEGIN_RECOVERY, r);
+  }
+  proto::FinishRecoveryRequest FinishRequest(size_t i, Version v, Generation g, std::string_view content,
+                                             size_t source) {
+    proto::FinishRecoveryRequest r;
+    *r.mutable_header() = Header(i);
+    r.set_chunk(kChunk);
+    r.set_version(v.value);
+    r.set_generation(g.value);
+    const std::vector<uint32_t> crcs = PieceCrcs(0, content);
+    r.mutable_set()->set_length(content.size());
+    for (uint32_t crc : crcs) r.mutable_set()->add_block_crcs(crc);
+    *r.mutable_set()->mutable_source() = Hop(source);
+    r.mutable_set()->set_source_version(v.value);
+    r.set_digest(Crc32c(crcs.data(), crcs.size() * 4));
+    return r;
+  }
+  Result<proto::FinishRecoveryResponse> Finish(size_t i, Version v, Generation g, std::string_view content,
+                                               size_t source, bool truncation = false) {
+    proto::FinishRecoveryRequest r = FinishRequest(i, v, g, content, source);
+    r.set_truncation(truncation);
+    return Call<proto::FinishRecoveryResponse>(i, proto::FINISH_RECOVERY, r, {}, 20s);
+  }
   // Replicas on the members, the lease at the first.
   void Open(std::vector<size_t> members) {
     for (size_t m : members) ASSERT_TRUE(Create(m));
@@ -204,6 +267,8 @@ class Cluster {
     t.set_version(v.value);
     t.set_generation(kSession.value);
     t.set_holder(55);
+    t.set_mode(proto::EXCLUSIVE);
+    Sign(&t);
     return t;
   }
   proto::WritePacketRequest Packet(size_t primary, uint64_t serial, uint64_t offset, std::string_view bytes,
@@ -263,6 +328,7 @@ class Cluster {
   Node& outside;
   Node& master;
   ClusterSecret secret;
+  proto::KeyRing ring;
   std::unique_ptr<ChannelPool> channels;
   std::vector<Node*> nodes;
   std::vector<ServerId> ids;

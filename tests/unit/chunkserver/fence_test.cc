@@ -138,6 +138,19 @@ TEST(FenceRead, ServesNoUncleanReplica) {
   m.raised_in = kEarlierBoot;
   EXPECT_EQ(CodeOf(FenceRead(m, Me(), kMark, kMark)), Code::kReplicaUnclean);
 }
+TEST(FenceRead, ServesWhatAnAttemptLeftBetweenTwoSets) {
+  for (ReplicaState state : {ReplicaState::kOpen, ReplicaState::kRecovering, ReplicaState::kSealed}) {
+    EXPECT_TRUE(FenceRead(With(state), Me(), kOld, kOld));
+    EXPECT_TRUE(FenceRead(With(state), Me(), kOld, kMark));
+    EXPECT_EQ(CodeOf(FenceRead(With(state), Me(), kOld, kNext)), Code::kReplicaBehind);
+  }
+}
+TEST(FenceRead, RefusesWhatIsOlderThanTheLastCommittedSet) {
+  auto refused = FenceRead(With(ReplicaState::kRecovering), Me(), kMark, kOld);
+  ASSERT_EQ(CodeOf(refused), Code::kStaleVersion);
+  EXPECT_EQ(refused.error().mark, kMark.value);
+}
+
 TEST(FenceSource, ServesExactlyTheNamedMark) {
   EXPECT_TRUE(FenceSource(Open(), kMark));
   EXPECT_EQ(CodeOf(FenceSource(Open(), kOld)), Code::kStaleVersion);
@@ -264,6 +277,97 @@ TEST(FenceDelete, IsDoneWhenItIsGone) {
 }
 TEST(FenceDelete, TakesACorruptReplicaAway) {
   EXPECT_EQ(*FenceDelete(With(ReplicaState::kCorrupt), kMark, InstanceId(9)), DeleteStep::kDelete);
+}
+
+// ---- lease recovery ----
+
+BeginTokens Begin(Version from = kMark, Version to = kNext, Generation g = kNextSession) {
+  return BeginTokens{from, to, g};
+}
+
+TEST(FenceBegin, RaisesAMemberAndOneThatAnUncommittedAttemptRaised) {
+  EXPECT_EQ(*FenceBeginRecovery(Open(), Begin()), BeginStep::kBegin);
+  EXPECT_EQ(*FenceBeginRecovery(Open(), Begin(kOld, kNext)), BeginStep::kBegin);
+  EXPECT_EQ(*FenceBeginRecovery(Sealed(), Begin()), BeginStep::kBegin);
+  EXPECT_EQ(*FenceBeginRecovery(With(ReplicaState::kRecovering), Begin(kOld, kNext)), BeginStep::kBegin);
+}
+TEST(FenceBegin, LeavesAReplicaThatMissedASetAsItIs) {  // F3
+  auto refused = FenceBeginRecovery(Open(), Begin(kNext, Version(1, 9)));
+  ASSERT_EQ(CodeOf(refused), Code::kReplicaBehind);
+  EXPECT_EQ(refused.error().token, kNext.value);
+  EXPECT_EQ(refused.error().mark, kMark.value);
+}
+TEST(FenceBegin, RefusesAnAttemptThatWasOvertaken) {
+  EXPECT_EQ(CodeOf(FenceBeginRecovery(With(ReplicaState::kRecovering), Begin(Version(1, 5), kOld))),
+            Code::kStaleVersion);
+}
+TEST(FenceBegin, RaisesSomething) {
+  EXPECT_EQ(CodeOf(FenceBeginRecovery(Open(), Begin(kNext, kMark))), Code::kInvalidArgument);
+}
+TEST(FenceBegin, NeverLowersTheGeneration) {
+  EXPECT_EQ(CodeOf(FenceBeginRecovery(Open(), Begin(kMark, kNext, kOldSession))), Code::kStaleGeneration);
+}
+TEST(FenceBegin, IsAnsweredAgainAndNotExecuted) {
+  Marks m = With(ReplicaState::kRecovering);
+  EXPECT_EQ(*FenceBeginRecovery(m, Begin(kOld, kMark, kSession)), BeginStep::kAlreadyBegun);
+  EXPECT_EQ(*FenceBeginRecovery(Sealed(), Begin(kOld, kMark, kSession)), BeginStep::kAlreadyBegun);
+  EXPECT_EQ(CodeOf(FenceBeginRecovery(m, Begin(kOld, kMark, kOldSession))), Code::kStaleGeneration);
+  EXPECT_EQ(CodeOf(FenceBeginRecovery(Open(), Begin(kOld, kMark, kSession))), Code::kConflict);
+}
+TEST(FenceBegin, AReplicaThatIsStillToBeFilledIsNoMember) {
+  EXPECT_EQ(CodeOf(FenceBeginRecovery(With(ReplicaState::kCreating), Begin())), Code::kReplicaBehind);
+}
+TEST(FenceBegin, RefusesWhatIsNotThere) {
+  EXPECT_EQ(CodeOf(FenceBeginRecovery(With(ReplicaState::kTombstone), Begin())), Code::kNotFound);
+  EXPECT_EQ(CodeOf(FenceBeginRecovery(With(ReplicaState::kCorrupt), Begin())), Code::kCorrupt);
+}
+
+FinishTokens Finish(Version v = kMark, Generation g = kSession, uint64_t length = 1000, uint32_t digest = 5) {
+  return FinishTokens{v, g, length, digest, false};
+}
+
+TEST(FenceFinish, IsExecutedAtExactlyTheMarks) {  // F7
+  const Marks m = With(ReplicaState::kRecovering);
+  EXPECT_EQ(*FenceFinishRecovery(m, 0, Finish()), FinishStep::kFinish);
+  EXPECT_EQ(CodeOf(FenceFinishRecovery(m, 0, Finish(kOld))), Code::kStaleVersion);
+  EXPECT_EQ(CodeOf(FenceFinishRecovery(m, 0, Finish(kNext))), Code::kReplicaBehind);
+  EXPECT_EQ(CodeOf(FenceFinishRecovery(m, 0, Finish(kMark, kOldSession))), Code::kStaleGeneration);
+  EXPECT_EQ(CodeOf(FenceFinishRecovery(m, 0, Finish(kMark, kNextSession))), Code::kReplicaBehind);
+}
+TEST(FenceFinish, IsExecutedInStateRecoveringOnly) {
+  EXPECT_EQ(CodeOf(FenceFinishRecovery(Open(), 0, Finish())), Code::kConflict);
+  Marks m = Sealed();
+  m.sealed_generation = kOldSession;  // another seal at the same marks is none of this recovery
+  EXPECT_EQ(CodeOf(FenceFinishRecovery(m, 0, Finish())), Code::kConflict);
+}
+TEST(FenceFinish, IsDoneOnce) {
+  Marks m = Sealed();
+  m.digest = 5;
+  EXPECT_EQ(*FenceFinishRecovery(m, 0, Finish()), FinishStep::kAlreadyFinished);
+  EXPECT_EQ(CodeOf(FenceFinishRecovery(m, 0, Finish(kMark, kSession, 999))), Code::kConflict);
+  EXPECT_EQ(CodeOf(FenceFinishRecovery(m, 0, Finish(kMark, kSession, 1000, 6))), Code::kConflict);
+}
+TEST(FenceFinish, TakesAcknowledgedBytesOnlyForATruncation) {  // F6
+  const Marks m = With(ReplicaState::kRecovering);
+  FinishTokens order = Finish(kMark, kSession, 500);
+  EXPECT_TRUE(FenceFinishRecovery(m, 500, order));
+  EXPECT_EQ(CodeOf(FenceFinishRecovery(m, 501, order)), Code::kIntegrity);
+  order.truncation = true;
+  EXPECT_TRUE(FenceFinishRecovery(m, 501, order));
+}
+
+// ---- quarantine ----
+
+TEST(FenceRestore, BringsNothingBackBelowAMark) {
+  EXPECT_TRUE(FenceRestore(With(ReplicaState::kNone), kMark, kSession));
+  EXPECT_TRUE(FenceRestore(With(ReplicaState::kTombstone), kMark, kSession));
+  EXPECT_TRUE(FenceRestore(With(ReplicaState::kTombstone), kNext, kSession));
+  EXPECT_EQ(CodeOf(FenceRestore(With(ReplicaState::kTombstone), kOld, kSession)), Code::kStaleVersion);
+  EXPECT_EQ(CodeOf(FenceRestore(With(ReplicaState::kTombstone), kMark, kOldSession)), Code::kStaleGeneration);
+}
+TEST(FenceRestore, NeverReplacesAReplica) {
+  EXPECT_EQ(CodeOf(FenceRestore(Open(), kNext, kNextSession)), Code::kConflict);
+  EXPECT_EQ(CodeOf(FenceRestore(With(ReplicaState::kCorrupt), kNext, kNextSession)), Code::kConflict);
 }
 
 }  // namespace

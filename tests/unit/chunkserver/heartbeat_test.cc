@@ -1,4 +1,5 @@
 // A chunkserver and a scripted master: registration, reports, heartbeats, and every way they fail.
+#include "chunkserver/heartbeat.h"
 #include "common/rpc/server.h"
 #include "tests/unit/chunkserver/cluster.h"
 
@@ -65,6 +66,8 @@ struct Master final : sim::Process {
     out.set_revision(60);
     out.set_lease_ms(3000);
     out.set_report_again(std::exchange(m->report_again, false));
+    m->key_ring = r.key_ring();
+    if (m->keys.number() != r.key_ring() && m->keys.number() != 0) *out.mutable_keys() = m->keys;
     co_return out;
   }
 
@@ -81,6 +84,8 @@ struct Master final : sim::Process {
   std::vector<proto::ReplicaReport> reported;
   std::map<uint64_t, proto::ReplicaReport> changed;
   std::vector<uint64_t> removed;
+  proto::KeyRing keys;    // none: it says nothing of keys
+  uint64_t key_ring = 0;  // that the last beat named
 };
 
 class HeartbeatTest : public testing::Test {
@@ -113,6 +118,32 @@ TEST_F(HeartbeatTest, RegistersWithProofMarkAndReport) {
   EXPECT_EQ(master_->reported[0].chunk(), kChunk);
   EXPECT_EQ(master_->reported[0].state(), proto::OPEN);
   EXPECT_TRUE(master_->reported[0].clean());
+}
+
+// F18: a key that is not known yet is fetched at once, and named in the beat after that.
+TEST_F(HeartbeatTest, AnUnknownTokenKeyBringsTheNextBeatForward) {
+  c_.Open({0});
+  StartMaster();
+  ASSERT_TRUE(WaitRegistered());
+  c_.world.RunFor(Heartbeat::kSoonest * 3 / 2);
+  c_.LearnKey(kTokenKey + 1);
+  master_->keys = c_.ring;
+  const int before = master_->beats;
+  proto::WritePacketRequest r = c_.Packet(0, 1, 0, "aaaa");
+  c_.Sign(r.mutable_token(), kTokenKey + 1);
+  auto send = [&] { return c_.Call<proto::WritePacketResponse>(0, proto::WRITE_PACKET, r, Buffer::Copy("aaaa")); };
+  EXPECT_EQ(CodeOf(send()), Code::kTokenExpired);
+  c_.world.RunFor(Heartbeat::kSoonest + 50ms);
+  EXPECT_EQ(master_->beats, before + 1);
+  EXPECT_TRUE(send());
+  ASSERT_TRUE(c_.world.RunUntil([&] { return master_->key_ring == c_.ring.number(); }, 3s));
+
+  // Many of them do not make many beats.
+  c_.Sign(r.mutable_token(), kTokenKey + 2);
+  const int quiet = master_->beats;
+  const Nanos end = c_.world.now() + 2s;
+  while (c_.world.now() < end) EXPECT_EQ(CodeOf(send()), Code::kTokenExpired);
+  EXPECT_LE(master_->beats - quiet, 2s / Heartbeat::kSoonest + 1);
 }
 
 TEST_F(HeartbeatTest, TheEpochIsMarkedBeforeTheFirstReport) {  // F13

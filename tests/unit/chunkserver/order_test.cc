@@ -248,7 +248,7 @@ TEST(Unclean, AReplicaIsUncleanFromARestartUntilAGrant) {  // F4
   EXPECT_EQ(CodeOf(refused), Code::kReplicaUnclean);
   EXPECT_EQ(refused.error().server, c.ids[1].value);
   proto::WritePacketRequest r = c.Packet(1, 2, 4, "bbbb");
-  r.set_forwarded(true);
+  c.Forward(1, &r);
   EXPECT_EQ(CodeOf(c.Call<proto::WritePacketResponse>(1, proto::WRITE_PACKET, r, Buffer::Copy("bbbb"))),
             Code::kReplicaUnclean);
   proto::SealRequest s;
@@ -256,6 +256,7 @@ TEST(Unclean, AReplicaIsUncleanFromARestartUntilAGrant) {  // F4
   s.set_length(4);
   s.set_from_primary(true);
   s.set_target_incarnation(c.Hop(1).incarnation());
+  s.set_forward_proof(c.ProofFor(1, s.token(), s.target_incarnation()));
   EXPECT_EQ(CodeOf(c.Call<proto::SealResponse>(1, proto::SEAL, s)), Code::kReplicaUnclean);
   EXPECT_EQ(CodeOf(c.Read(1, 0, 10)), Code::kReplicaUnclean);
   EXPECT_FALSE(c.Describe(1).replica().clean());

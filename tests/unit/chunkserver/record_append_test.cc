@@ -15,6 +15,7 @@ proto::AppendRecordRequest Request(Cluster& c, size_t primary, uint64_t sequence
   *r.mutable_token() = c.Token(v);
   r.mutable_token()->set_mode(proto::RECORD_APPEND);
   r.mutable_token()->set_holder(client);
+  c.Sign(r.mutable_token());
   r.set_sequence(sequence);
   r.set_known_end(known_end);
   r.set_target_incarnation(c.Hop(primary).incarnation());
@@ -142,10 +143,12 @@ TEST(RecordAppend, ASessionOfRecordsTakesNoOtherBytes) {
   c.Open({0});
   proto::WritePacketRequest r = c.Packet(0, 1, 0, "aaaa");
   r.mutable_token()->set_mode(proto::RECORD_APPEND);
+  c.Sign(r.mutable_token());
   EXPECT_EQ(CodeOf(c.Call<proto::WritePacketResponse>(0, proto::WRITE_PACKET, r, Buffer::Copy("aaaa"))),
             Code::kConflict);
   proto::AppendRecordRequest a = Request(c, 0, 1, "aaaa");
   a.mutable_token()->set_mode(proto::EXCLUSIVE);
+  c.Sign(a.mutable_token());
   EXPECT_EQ(CodeOf(c.Call<proto::AppendRecordResponse>(0, proto::APPEND_RECORD, a, Buffer::Copy("aaaa"))),
             Code::kInvalidArgument);
 }
