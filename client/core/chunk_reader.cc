@@ -41,7 +41,7 @@ Task<Result<proto::GetFileResponse>> ChunkReader::Locate(std::string path, Inode
   request.set_all_replicas(true);  // an error should say what became of those that do not count
   auto file = co_await master_->Read<proto::GetFileResponse>(proto::GET_FILE, request, env_.Now() + master_patience_);
   if (file) {
-    for (const auto& chunk : file->chunks()) cache_.Put(InodeId(file->status().inode()), PlaceFromProto(chunk));
+    for (auto& place : PlacesOf(*file)) cache_.Put(InodeId(file->status().inode()), std::move(place));
   }
   co_return file;
 }
@@ -59,19 +59,30 @@ Task<Result<ChunkPlace>> ChunkReader::Find(std::shared_ptr<ChunkReader> self, In
   auto file = co_await self->master_->Read<proto::GetFileResponse>(proto::GET_FILE, request, deadline);
   if (!file) co_return Fail(std::move(file).error());
   std::optional<ChunkPlace> found;
-  for (const auto& chunk : file->chunks()) {
-    ChunkPlace place = PlaceFromProto(chunk);
+  for (auto& place : PlacesOf(*file)) {
     if (place.index == index) found = place;
     self->cache_.Put(inode, std::move(place));
   }
-  if (!found) co_return Fail(Code::kNotFound, "file " + ToString(inode) + " has no chunk " + std::to_string(index));
-  co_return std::move(*found);
+  if (found) co_return std::move(*found);
+  const auto& status = file->status();
+  const bool inside = file->chunks_size() > 0 || status.length() > index * status.chunk_size();
+  if (!inside) co_return Fail(Code::kNotFound, "file " + ToString(inode) + " has no chunk " + std::to_string(index));
+  // A hole, which may be written at any time: not remembered.
+  co_return ChunkPlace{.index = index};
+}
+
+// True if the chunk ends where the answer says and the file does not: the rest is a hole.
+bool ChunkReader::EndsThere(const Race& race, ServerId from, const proto::ReadResponse& answer) {
+  const ChunkPlace& place = race.place;
+  if (race.offset + race.size > place.extent || answer.readable_length() < race.offset + race.least) return false;
+  if (place.sealed) return answer.readable_length() >= place.length;
+  return answer.sealed() || from == place.primary || !place.primary;
 }
 
 // ---- reading ---------------------------------------------------------------------------------------
 
 Task<Result<ChunkBytes>> ChunkReader::Read(std::shared_ptr<ChunkReader> self, InodeId inode, uint64_t index,
-                                           uint64_t offset, uint64_t size) {
+                                           uint64_t offset, uint64_t size, uint64_t least) {
   Env& env = self->env_;
   // A master that restarts is waited for; chunkservers that are gone are not.
   Mono deadline = env.Now() + self->master_patience_;
@@ -90,6 +101,8 @@ Task<Result<ChunkBytes>> ChunkReader::Read(std::shared_ptr<ChunkReader> self, In
     race->place = std::move(*place);
     race->offset = offset;
     race->size = size;
+    race->least = least;
+    if (!race->place.chunk) co_return ChunkBytes();
     co_await RunRace(self, race, cached ? std::min(*give_up, env.Now() + kTrustCacheFor) : *give_up);
     if (race->won) co_return std::move(*race->won);
     last = race;
@@ -141,7 +154,7 @@ Task<> ChunkReader::Ask(std::shared_ptr<ChunkReader> self, std::shared_ptr<Race>
   auto reply = co_await channel->Call(proto::READ, request.SerializeAsString(), Payload(), timeout);
   --race->running;
   const bool answered = reply.has_value();
-  auto bytes = self->Judge(*race, std::move(reply));
+  auto bytes = self->Judge(*race, replica.server, std::move(reply));
   if (bytes) {
     if (self->env_.Now() - asked_at < kHedgeAfter) self->health_.Served(replica.server);
     if (!race->won) race->won = std::move(*bytes);
@@ -154,13 +167,13 @@ Task<> ChunkReader::Ask(std::shared_ptr<ChunkReader> self, std::shared_ptr<Race>
   race->news.NotifyAll();
 }
 
-Result<ChunkBytes> ChunkReader::Judge(const Race& race, Result<RpcReply> reply) const {
+Result<ChunkBytes> ChunkReader::Judge(const Race& race, ServerId from, Result<RpcReply> reply) const {
   if (!reply) return Fail(std::move(reply).error());
   proto::ReadResponse answer;
   if (!answer.ParseFromString(reply->body)) return Fail(Code::kCorrupt, "the answer does not parse");
   auto data = VerifiedBytes(answer, reply->payload.buffer(), race.offset, race.size);
   if (!data) return Fail(std::move(data).error());
-  if (data->size() < race.size) {
+  if (data->size() < race.size && !EndsThere(race, from, answer)) {
     return Fail(Code::kShort, "it has " + std::to_string(answer.readable_length()) + " readable bytes");
   }
   return ChunkBytes{std::move(*data), answer.readable_length(), answer.sealed()};

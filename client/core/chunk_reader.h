@@ -18,6 +18,7 @@
 #include "common/env/env.h"
 #include "common/env/sync.h"
 #include "common/rpc/client.h"
+#include "proto/data.pb.h"
 
 namespace picket {
 
@@ -37,11 +38,12 @@ class ChunkReader {
 
   ChunkReader(Env& env, std::shared_ptr<MasterClient> master, Nanos master_patience);
 
-  // [offset, offset + size) of chunk `index`; size <= 1 MiB and within one MiB of the chunk, every byte
-  // of it readable at the replica that answers (kShort is a reason to try another). With size 0: what is
-  // readable, no bytes.
+  // [offset, offset + size) of chunk `index`; size <= 1 MiB and within one MiB of the chunk. Fewer bytes where
+  // the chunk ends and the file does not; who knows that is a sealed replica, or of an open chunk its primary
+  // (another one may lag: kShort is a reason to ask the next). None when the file has no such chunk. `least`:
+  // so many are known to be there. With size 0: what is readable, no bytes.
   static Task<Result<ChunkBytes>> Read(std::shared_ptr<ChunkReader> self, InodeId inode, uint64_t index,
-                                       uint64_t offset, uint64_t size);
+                                       uint64_t offset, uint64_t size, uint64_t least = 0);
 
   // Asks the master; what it says is remembered. By path, or by inode when it is empty.
   Task<Result<proto::GetFileResponse>> Locate(std::string path, InodeId inode, uint64_t first_index, uint32_t limit);
@@ -56,6 +58,7 @@ class ChunkReader {
     ChunkPlace place;
     uint64_t offset = 0;
     uint64_t size = 0;
+    uint64_t least = 0;
     Signal news;
     size_t running = 0;
     std::optional<ChunkBytes> won;
@@ -67,7 +70,8 @@ class ChunkReader {
   static Task<> RunRace(std::shared_ptr<ChunkReader> self, std::shared_ptr<Race> race, Mono end);
   static Task<> Ask(std::shared_ptr<ChunkReader> self, std::shared_ptr<Race> race, ReplicaPlace replica, Nanos timeout);
   static Task<> Complain(std::shared_ptr<ChunkReader> self, std::shared_ptr<Race> race, ReplicaPlace replica);
-  Result<ChunkBytes> Judge(const Race& race, Result<RpcReply> reply) const;
+  Result<ChunkBytes> Judge(const Race& race, ServerId from, Result<RpcReply> reply) const;
+  static bool EndsThere(const Race& race, ServerId from, const proto::ReadResponse& answer);
   Error Nobody(const Race& race) const;
 
   Env& env_;

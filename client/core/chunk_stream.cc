@@ -33,6 +33,16 @@ void ChunkStream::Send(const Packet& packet, bool sync) {
   Transmit(std::move(request), Payload(packet.data));
 }
 
+void ChunkStream::Overwrite(const Packet& packet, bool sync) {
+  PICKET_CHECK(packet.end() <= end_);
+  proto::WritePacketRequest request;
+  request.mutable_piece_crcs()->Assign(packet.crcs.begin(), packet.crcs.end());
+  request.set_offset(packet.offset);
+  request.set_overwrite(true);
+  request.set_sync(sync);
+  Transmit(std::move(request), Payload(packet.data));
+}
+
 void ChunkStream::SendSync() {
   proto::WritePacketRequest request;
   request.set_offset(end_);
@@ -52,20 +62,27 @@ void ChunkStream::Transmit(proto::WritePacketRequest request, Payload payload) {
                               sync ? kSyncTimeout : kPacketTimeout);
   ++in_flight_;
   if (sync) sync_asked_ = end_;
-  env_.Spawn(AwaitAnswer(shared_from_this(), std::move(call), end_, sync));
+  env_.Spawn(AwaitAnswer(shared_from_this(), std::move(call), end_, serial_, sync));
 }
 
 Task<> ChunkStream::AwaitAnswer(std::shared_ptr<ChunkStream> self, std::unique_ptr<PendingCall> call, uint64_t end,
-                                bool sync) {
+                                uint64_t serial, bool sync) {
   auto answer = co_await call->Wait();
   --self->in_flight_;
-  if (self->broken_ || !self->channel_) co_return;
+  if ((self->broken_ && !self->expired()) || !self->channel_) co_return;
   if (!answer) {
-    self->Break(std::move(answer).error());
+    // Behind a packet that was refused for its token, the next ones are out of order too.
+    const bool follows = self->expired() && answer.error().code == Code::kOutOfOrder;
+    if (!follows) self->Break(std::move(answer).error());
+    self->news_->NotifyAll();
     co_return;
   }
   self->acked_ = std::max(self->acked_, end);
-  if (sync) self->synced_ = std::max(self->synced_, end);
+  self->acked_serial_ = std::max(self->acked_serial_, serial);
+  if (sync) {
+    self->synced_ = std::max(self->synced_, end);
+    self->synced_serial_ = std::max(self->synced_serial_, serial);
+  }
   self->news_->NotifyAll();
 }
 
@@ -94,9 +111,18 @@ Task<Result<proto::SealResponse>> ChunkStream::Seal(std::shared_ptr<ChunkStream>
 }
 
 void ChunkStream::Break(Error cause) {
-  if (broken_) return;
+  if (broken_ && !(expired() && cause.code != Code::kTokenExpired)) return;
   broken_ = std::move(cause);
   news_->NotifyAll();
+}
+
+void ChunkStream::Renew(proto::WriteToken token) {
+  PICKET_CHECK(expired() && in_flight_ == 0);
+  *grant_.mutable_token() = std::move(token);
+  broken_.reset();
+  serial_ = acked_serial_;
+  end_ = acked_;
+  sync_asked_ = synced_;
 }
 
 void ChunkStream::Stop() { channel_.reset(); }

@@ -1,5 +1,6 @@
 // One chunk at one version, as its writer sees it: packets to the primary in serial order, cumulative
-// acknowledgements, the seal. A stream that broke stays broken; the next version gets a new one.
+// acknowledgements, the seal. A stream that broke stays broken, and the next version gets a new one, unless
+// it broke for its token alone: then the same version goes on under a new token (F18).
 //
 // 1. end() is what was put on the wire, acked() <= end() what every member of the set has applied.
 // 2. An acknowledgement of serial n covers all before it: a replica applies n+1 only.
@@ -37,11 +38,16 @@ class ChunkStream : public std::enable_shared_from_this<ChunkStream> {
   static Task<> Connect(std::shared_ptr<ChunkStream> self);
   // The packet must begin at end(). With sync: it is acknowledged when all is durable.
   void Send(const Packet& packet, bool sync);
+  // Replaces bytes: the packet must end at or below end(). With sync: as Send.
+  void Overwrite(const Packet& packet, bool sync);
   // No bytes: all that was sent so far is made durable.
   void SendSync();
   // Seals every member at end(). REQUIRES: nothing in flight. An answer that was lost is asked for once more.
   static Task<Result<proto::SealResponse>> Seal(std::shared_ptr<ChunkStream> self, bool sync);
+  // Of an expired stream a weightier cause takes the place of the expiry.
   void Break(Error cause);
+  // The same version goes on from what is acknowledged. REQUIRES: expired(), nothing in flight.
+  void Renew(proto::WriteToken token);
   // Closes the connection; what is in flight ends and changes nothing any more.
   void Stop();
 
@@ -53,19 +59,27 @@ class ChunkStream : public std::enable_shared_from_this<ChunkStream> {
   uint64_t acked() const { return acked_; }
   uint64_t synced() const { return synced_; }            // durable on every member, by a sync on this stream
   uint64_t sync_asked() const { return sync_asked_; }    // a sync that covers it is on the wire
+  // The same by packets: overwrites do not move the end.
+  uint64_t serial() const { return serial_; }            // of the last packet sent
+  uint64_t acked_serial() const { return acked_serial_; }
+  uint64_t synced_serial() const { return synced_serial_; }
   const std::optional<Error>& broken() const { return broken_; }
+  // Broken because the primary does not honour the token's key: nothing that was refused so was applied.
+  bool expired() const { return broken_ && broken_->code == Code::kTokenExpired; }
 
  private:
   void Transmit(proto::WritePacketRequest request, Payload payload);
   static Task<> AwaitAnswer(std::shared_ptr<ChunkStream> self, std::unique_ptr<PendingCall> call, uint64_t end,
-                            bool sync);
+                            uint64_t serial, bool sync);
 
   Env& env_;
-  const proto::WriteGrant grant_;
+  proto::WriteGrant grant_;
   const bool sync_at_seal_;
   const std::shared_ptr<Signal> news_;
   std::unique_ptr<Channel> channel_;
   uint64_t serial_ = 0;
+  uint64_t acked_serial_ = 0;
+  uint64_t synced_serial_ = 0;
   uint64_t end_ = 0;
   uint64_t acked_ = 0;
   uint64_t synced_ = 0;

@@ -41,7 +41,7 @@ Task<Result<std::vector<proto::ChunkLocation>>> FileSystem::Chunks(std::string p
   request.set_path(std::move(path));
   request.set_all_replicas(true);
   while (true) {
-    request.set_first_index(chunks.size());
+    request.set_first_index(chunks.empty() ? 0 : chunks.back().index() + 1);
     auto page = co_await master_->Read<proto::GetFileResponse>(proto::GET_FILE, request, Deadline());
     if (!page) co_return Fail(std::move(page).error());
     for (auto& chunk : *page->mutable_chunks()) chunks.push_back(std::move(chunk));

@@ -1,5 +1,7 @@
 #include "client/core/location_cache.h"
 
+#include <algorithm>
+
 namespace picket {
 
 ChunkPlace PlaceFromProto(const proto::ChunkLocation& from) {
@@ -20,6 +22,20 @@ ChunkPlace PlaceFromProto(const proto::ChunkLocation& from) {
     }
   }
   return place;
+}
+
+std::vector<ChunkPlace> PlacesOf(const proto::GetFileResponse& file) {
+  std::vector<ChunkPlace> places;
+  const uint64_t chunk_size = file.status().chunk_size();
+  for (const auto& chunk : file.chunks()) {
+    ChunkPlace place = PlaceFromProto(chunk);
+    const bool last = &chunk == &file.chunks(file.chunks_size() - 1) && !file.more();
+    const uint64_t start = place.index * chunk_size;
+    place.extent = last ? std::min(file.status().length() - std::min(start, file.status().length()), chunk_size)
+                        : chunk_size;
+    places.push_back(std::move(place));
+  }
+  return places;
 }
 
 std::optional<ChunkPlace> LocationCache::Find(InodeId inode, uint64_t index) {

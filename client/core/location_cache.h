@@ -26,11 +26,14 @@ struct ChunkPlace {
   Version version;
   bool sealed = false;
   uint64_t length = 0;                 // when sealed
+  uint64_t extent = 0;                 // how far the file reaches into it: what it does not hold is a hole
   ServerId primary;                    // 0: none
   std::vector<ReplicaPlace> replicas;  // readable ones only
   std::vector<ReplicaPlace> corrupt;   // never read: why there may be no other
 };
 ChunkPlace PlaceFromProto(const proto::ChunkLocation& from);
+// Of every chunk in the answer.
+std::vector<ChunkPlace> PlacesOf(const proto::GetFileResponse& file);
 
 class LocationCache {
  public:

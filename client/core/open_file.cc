@@ -31,10 +31,12 @@ Task<Status> OpenFile::LookAgain(std::shared_ptr<OpenFile> self) {
         auto probe = co_await ChunkReader::Read(self->chunks_, inode, chunk.index(), 0, 0);
         if (!probe) co_return Fail(std::move(probe).error());
         readable = probe->readable;
+        self->open_end_ = std::max(self->open_end_, chunk.index() * chunk_size + readable);
       }
       self->length_ = std::max(self->length_, chunk.index() * chunk_size + readable);
       first = chunk.index() + 1;
     }
+    self->length_ = std::max<uint64_t>(self->length_, file->status().length());
     if (!file->more() || file->chunks().empty()) {
       self->growing_ = file->status().open();
       co_return Status();
@@ -51,12 +53,19 @@ Task<Result<Buffer>> OpenFile::ReadPiece(std::shared_ptr<OpenFile> self, uint64_
   while (self->in_flight_ >= FileReader::kMaxInFlight) co_await self->slot_free_.Wait();
   ++self->in_flight_;
   const uint64_t chunk_size = self->status_.chunk_size();
+  const bool in_open = self->open_end_ > offset && self->open_end_ / chunk_size == offset / chunk_size;
+  const uint64_t least = in_open ? std::min(size, self->open_end_ - offset) : 0;
   auto bytes = co_await ChunkReader::Read(self->chunks_, InodeId(self->status_.inode()), offset / chunk_size,
-                                          offset % chunk_size, size);
+                                          offset % chunk_size, size, least);
   --self->in_flight_;
   self->slot_free_.NotifyAll();
   if (!bytes) co_return Fail(std::move(bytes).error());
-  co_return std::move(bytes->data);
+  if (bytes->data.size() == size) co_return std::move(bytes->data);
+  // A hole reads as zeros.
+  Buffer padded = self->env_.Allocate(size);
+  std::memset(padded.data(), 0, size);
+  if (!bytes->data.empty()) std::memcpy(padded.data(), bytes->data.data(), bytes->data.size());
+  co_return padded;
 }
 
 Task<Result<Buffer>> OpenFile::ReadAt(std::shared_ptr<OpenFile> self, uint64_t offset, size_t size) {

@@ -48,6 +48,7 @@ class OpenFile {
   const proto::FileStatus status_;
   bool growing_;
   uint64_t length_;             // readable, as far as known; never falls
+  uint64_t open_end_ = 0;       // how far the newest open chunk was seen to be readable
   size_t in_flight_ = 0;
   Signal slot_free_;
 

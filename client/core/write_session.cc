@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client/core/session_loss.h"
 #include "client/core/write_failure.h"
 #include "common/base/check.h"
 
@@ -94,22 +95,7 @@ Task<> WriteSession::Lost(std::weak_ptr<WriteSession> weak) {
 }
 
 Task<Error> WriteSession::Explained(Error error) {
-  if (error.token == 0) error.token = opened_.generation;
-  if (!error.holder.empty()) co_return error;
-  proto::GetFileRequest request;
-  request.set_inode(opened_.status.inode());
-  request.set_limit(1);
-  auto file = co_await master_->Read<proto::GetFileResponse>(proto::GET_FILE, request, env_.Now() + kExplainTimeout);
-  if (file) {
-    if (error.mark == 0) error.mark = file->status().generation();
-    error.holder = file->status().holder();
-  }
-  if (error.next_step.empty()) {
-    error.next_step = file || file.error().code != Code::kNotFound
-                          ? "somebody else may have the file now; look at it before you write it again"
-                          : "the file was removed; look for it before you write it again";
-  }
-  co_return error;
+  return ExplainLoss(&env_, master_, InodeId(opened_.status.inode()), Generation(opened_.generation), std::move(error));
 }
 
 // ---- the caller's side -----------------------------------------------------------------------------

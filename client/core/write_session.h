@@ -56,7 +56,6 @@ class WriteSession : public std::enable_shared_from_this<WriteSession> {
   static constexpr size_t kMaxQueued = 8;               // packets not yet acknowledged, the window included
   static constexpr Nanos kPlacementPatience = 8s;       // for enough chunkservers to place a chunk on
   static constexpr Nanos kProbeTimeout = 2s;
-  static constexpr Nanos kExplainTimeout = 2s;          // to ask who has the file now
 
   WriteSession(Env& env, std::shared_ptr<MasterClient> master, std::shared_ptr<SessionKeeper> keeper,
                OpenedSession opened, WriteSessionOptions options);
@@ -108,6 +107,7 @@ class WriteSession : public std::enable_shared_from_this<WriteSession> {
   Task<Result<proto::WriteGrant>> AskForChunk(const proto::MutationId* mutation, std::vector<ServerId> avoided,
                                               Mono deadline);
   Task<Status> Recover();
+  Task<Status> Refresh();
   Task<Status> Seal();
   Task<Status> Finish();
   void SendNext();

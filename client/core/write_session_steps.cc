@@ -1,6 +1,7 @@
 // The moving task of a WriteSession: decides the next step from the state alone, takes it, looks again.
 #include <algorithm>
 
+#include "client/core/refresh_token.h"
 #include "client/core/write_failure.h"
 #include "client/core/write_session.h"
 #include "common/base/mutation.h"
@@ -43,6 +44,7 @@ WriteSession::Step WriteSession::NextStep() const {
     if (SyncWanted() && !unsynced_.empty()) return Step::kSyncSealed;
     return closing_ ? Step::kFinish : Step::kWait;
   }
+  if (stream_->expired() && stream_->in_flight() > 0) return Step::kWait;
   if (stream_->broken()) return Step::kRecover;
   const bool all_sent = sent_ == queue_.size() || queue_[sent_].index != index_;
   if (!all_sent) return stream_->room() ? Step::kSend : Step::kWait;
@@ -222,7 +224,28 @@ Task<bool> WriteSession::PrimaryAnswers() {
   co_return hello.has_value() || hello.error().code != Code::kDeadlineExceeded;
 }
 
+Task<Status> WriteSession::Refresh() {
+  const auto stream = stream_;
+  const Error cause = *stream->broken();
+  const Mono end = Stuck();
+  // Expired again: the primary has not heard of the new key yet.
+  if (failures_ > 1) co_await BackOff(cause);
+  if (ended_) co_return Status();
+  if (env_.Now() >= end) co_return Fail(cause);
+  auto token = co_await RefreshToken(master_, stream->grant().token(), end);
+  if (ended_) co_return Status();
+  if (!token) {
+    if (!NeedsNewToken(token.error().code)) co_return Fail(std::move(token).error());
+    stream->Break(std::move(token).error());
+    co_return Status();
+  }
+  stream->Renew(std::move(*token));
+  sent_ = 0;
+  co_return Status();
+}
+
 Task<Status> WriteSession::Recover() {
+  if (stream_->expired()) co_return co_await Refresh();
   const Error cause = *stream_->broken();
   const auto old = stream_;
   WriteFailure failure = JudgeWriteFailure(cause, old->primary(), failures_ > 0);

@@ -1,4 +1,5 @@
 // A WriteSession's sync that reaches back to chunks it sealed without one.
+#include "client/core/refresh_token.h"
 #include "client/core/write_failure.h"
 #include "client/core/write_session.h"
 
@@ -10,7 +11,6 @@ Task<Status> WriteSession::SyncSealedAt(Env* env, Unsynced chunk, proto::Hop hop
   request.set_length(chunk.length);
   request.set_sync(true);
   request.set_target_incarnation(hop.incarnation());
-  request.set_from_primary(true);
   Channel channel(*env, Endpoint(hop.host(), static_cast<uint16_t>(hop.port())));
   auto sealed = co_await channel.Call<proto::SealResponse>(proto::SEAL, request, ChunkStream::kSyncTimeout);
   if (!sealed) co_return Fail(std::move(sealed).error());
@@ -48,6 +48,12 @@ Task<Status> WriteSession::SyncSealed() {
   auto synced = co_await TrySyncSealed(unsynced_.front(), end);
   if (ended_) co_return Status();
   if (!synced) {
+    if (synced.error().code == Code::kTokenExpired) {
+      auto token = co_await RefreshToken(master_, unsynced_.front().token, end);
+      if (ended_) co_return Status();
+      if (!token) co_return Fail(std::move(token).error());
+      unsynced_.front().token = std::move(*token);
+    }
     if (JudgeWriteFailure(synced.error(), ServerId(), false).verdict == WriteVerdict::kFinal || env_.Now() >= end) {
       co_return Fail(std::move(synced).error());
     }

@@ -146,6 +146,7 @@ class FakeCluster : public testing::Test {
         if (bytes) EXPECT_EQ(*bytes, held.bytes);
         bytes = held.bytes;
       }
+      all.resize(std::max<size_t>(all.size(), chunk.index() * file(path).status.chunk_size()));
       all += bytes.value_or("");
     }
     return all;
@@ -225,7 +226,8 @@ class FakeCluster : public testing::Test {
     return AddTo(to, excluded, index);
   }
   proto::ChunkLocation& AddTo(FakeFile& to, const std::vector<uint64_t>& excluded, uint64_t index) {
-    auto& chunk = to.chunks.emplace_back();
+    const auto after = std::ranges::upper_bound(to.chunks, index, {}, [](const auto& c) { return c.index(); });
+    auto& chunk = *to.chunks.emplace(after);
     chunk.set_chunk(++last_id_);
     chunk.set_index(index);
     chunk.set_version(Version(1, static_cast<uint32_t>(++last_id_)).value);
@@ -237,6 +239,9 @@ class FakeCluster : public testing::Test {
     }
     chunk.set_primary(chunk.replicas(0).hop().server());
     return chunk;
+  }
+  static proto::ChunkLocation& ChunkOf(FakeFile& of, uint64_t id) {
+    return *std::ranges::find(of.chunks, id, [](const auto& c) { return c.chunk(); });
   }
   void AddReplica(proto::ChunkLocation& chunk, uint64_t id) {
     auto& replica = *chunk.add_replicas();
@@ -330,8 +335,10 @@ class FakeCluster : public testing::Test {
         return Once<proto::AddChunkRequest>(r, [this](const auto& request) -> Result<RpcReply> {
           FakeFile& of = by_inode.at(request.inode());
           EXPECT_EQ(request.generation(), of.status.generation());
-          EXPECT_TRUE(of.chunks.empty() || request.index() > of.chunks.back().index());
-          EXPECT_TRUE(of.chunks.empty() || of.chunks.back().sealed()) << "the last chunk is open";
+          for (const auto& chunk : of.chunks) {
+            EXPECT_NE(request.index(), chunk.index());
+            EXPECT_TRUE(chunk.sealed()) << "another chunk is open";
+          }
           const std::vector<uint64_t> excluded(request.exclude_servers().begin(), request.exclude_servers().end());
           if (excluded.size() + 1 >= chunkservers.size()) return Fail(Code::kNotEnoughReplicas, "too few servers");
           return Say(GrantOf(of, AddTo(of, excluded, request.index()), 0));
@@ -341,7 +348,7 @@ class FakeCluster : public testing::Test {
       case proto::COMMIT_SEAL:
         return Once<proto::CommitSealRequest>(r, [this](const auto& request) -> Result<RpcReply> {
           FakeFile& of = by_inode.at(request.inode());
-          auto& chunk = of.chunks.back();
+          auto& chunk = ChunkOf(of, request.chunk());
           EXPECT_EQ(request.version(), chunk.version());
           EXPECT_EQ(request.sealed_servers_size(), chunk.replicas_size());
           if (request.close()) {
@@ -355,7 +362,7 @@ class FakeCluster : public testing::Test {
       case proto::CLOSE:
         return Once<proto::CloseRequest>(r, [this](const auto& request) -> Result<RpcReply> {
           FakeFile& of = by_inode.at(request.inode());
-          EXPECT_TRUE(of.chunks.empty() || of.chunks.back().sealed());
+          for (const auto& chunk : of.chunks) EXPECT_TRUE(chunk.sealed());
           if (auto refused = ClosesBadly(of)) return Fail(*refused);
           proto::CloseResponse closed;
           *closed.mutable_status() = of.status;
@@ -433,7 +440,8 @@ class FakeCluster : public testing::Test {
 
   Result<RpcReply> Grant(const proto::GrantRequest& request) {
     FakeFile& of = by_inode.at(request.inode());
-    auto& chunk = of.chunks.back();
+    auto& chunk = ChunkOf(of, request.chunk());
+    for (const auto& other : of.chunks) EXPECT_TRUE(other.sealed() || &other == &chunk) << "another chunk is open";
     EXPECT_EQ(request.version(), chunk.version());
     EXPECT_EQ(request.reopen(), chunk.sealed());
     proto::ChunkLocation next = chunk;
@@ -526,7 +534,10 @@ class FakeCluster : public testing::Test {
     for (size_t i = 0; i < apply_on; ++i) {
       auto& held = *members[i];
       if (request.serial() != held.serial + 1) return Fail(Code::kOutOfOrder, "serial");
-      if (request.offset() != held.bytes.size()) return Fail(Code::kOutOfOrder, "offset");
+      const uint64_t end = request.overwrite() ? request.offset() + payload.size() : request.offset();
+      if (request.overwrite() ? end > held.bytes.size() : end != held.bytes.size()) {
+        return Fail(Code::kOutOfOrder, "offset");
+      }
       size_t at = 0;
       for (const uint32_t crc : request.piece_crcs()) {
         const size_t size = std::min<size_t>(kBlock - (request.offset() + at) % kBlock, payload.size() - at);
@@ -535,7 +546,11 @@ class FakeCluster : public testing::Test {
       }
       EXPECT_EQ(at, payload.size());
       held.serial = request.serial();
-      held.bytes += payload.view();
+      if (request.overwrite()) {
+        held.bytes.replace(request.offset(), payload.size(), payload.view());
+      } else {
+        held.bytes += payload.view();
+      }
       if (request.sync()) held.synced = held.bytes;
     }
     proto::WritePacketResponse done;
