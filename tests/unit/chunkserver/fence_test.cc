@@ -98,6 +98,25 @@ TEST(FenceSequence, LetsAnEmptyPacketRepeatTheLastSerial) {
   EXPECT_EQ(CodeOf(FenceSequence(Open(), 4, 3, 1000, true)), Code::kOutOfOrder);
 }
 
+TEST(FenceOverwrite, EndsAtOrBelowTheEnd) {
+  const Marks m = Open();
+  EXPECT_TRUE(FenceOverwrite(m, 4, 5, 0, m.length));
+  EXPECT_TRUE(FenceOverwrite(m, 4, 5, m.length - 1, 1));
+  EXPECT_EQ(FenceOverwrite(m, 4, 5, m.length - 1, 2).error().code, Code::kOutOfOrder);
+  EXPECT_EQ(FenceOverwrite(m, 4, 5, m.length, 1).error().code, Code::kOutOfOrder) << "that would be an append";
+  EXPECT_EQ(FenceOverwrite(m, 4, 5, UINT64_MAX, 2).error().code, Code::kOutOfOrder);
+  EXPECT_EQ(FenceOverwrite(m, 4, 5, 0, 0).error().code, Code::kOutOfOrder);
+  const Error e = FenceOverwrite(m, 4, 5, m.length, 1).error();
+  EXPECT_EQ(e.token, m.length + 1);
+  EXPECT_EQ(e.mark, m.length);
+}
+
+TEST(FenceOverwrite, ComesInTurnAndOnlyOnce) {
+  const Marks m = Open();
+  EXPECT_EQ(FenceOverwrite(m, 4, 4, 0, 1).error().code, Code::kOutOfOrder);
+  EXPECT_EQ(FenceOverwrite(m, 4, 6, 0, 1).error().code, Code::kOutOfOrder);
+}
+
 TEST(FenceSeal, SealsAtExactlyTheLength) {
   auto step = FenceSeal(Open(), Me(), Tokens(), 1000);
   ASSERT_TRUE(step);
