@@ -10,7 +10,8 @@ namespace picket {
 
 AddChunk::AddChunk(Env& env, MetaStore& store, AnswerTable& answers, Namespace& names, SessionTable& sessions,
                    ChunkTable& chunks, ServerTable& servers, LocationMap& locations, Orders& orders,
-                   LeaseGiver& giver, Granter& granter, const Serving& serving, Options options)
+                   LeaseGiver& giver, Granter& granter, StandingGrants& standing, const Serving& serving,
+                   Options options)
     : env_(env),
       store_(store),
       answers_(answers),
@@ -22,31 +23,40 @@ AddChunk::AddChunk(Env& env, MetaStore& store, AnswerTable& answers, Namespace& 
       orders_(orders),
       giver_(giver),
       granter_(granter),
+      standing_(standing),
       serving_(serving),
       options_(options) {}
 
-Result<Entry> AddChunk::Check(const proto::AddChunkRequest& request) const {
+Result<AddChunk::Spot> AddChunk::Check(const proto::AddChunkRequest& request) const {
   PICKET_TRY(serving_.Check());
   const InodeId inode(request.inode());
   PICKET_TRY(sessions_.CheckWriter(inode, Generation(request.generation()), ClientId(request.holder())));
   auto file = names_.Get(inode);
-  if (!file) return file;
-  const auto refuse = [&](const std::string& why) {
-    return Fail(Code::kConflict, "inode " + ToString(inode) + " cannot get chunk " + std::to_string(request.index()) +
-                                     " now: " + why);
-  };
+  if (!file) return Fail(file.error());
   const uint64_t count = file->inode.chunk_count();
-  if (request.index() != count) return refuse("it has " + std::to_string(count) + " chunks");
-  if (count == 0) return file;
-  // Those before the last were checked in the same way when it was added.
-  auto last = chunks_.At(inode, count - 1);
-  if (!last) return Fail(last.error());
-  if (!*last) return Fail(Code::kCorrupt, "inode " + ToString(inode) + " has no chunk " + std::to_string(count - 1));
-  if (!(*last)->record.sealed()) return refuse("chunk " + ToString((*last)->id) + " before it is not sealed");
-  if ((*last)->record.length() != file->inode.chunk_size()) {
-    return refuse("chunk " + ToString((*last)->id) + " before it is not full");
+  const auto refuse = [&](const std::string& why) {
+    return Fail(Error(Code::kConflict, "inode " + ToString(inode) + " cannot get chunk " +
+                                           std::to_string(request.index()) + " now: " + why)
+                    .WithTokens(request.index(), count));
+  };
+  if (request.index() >= kMaxFileBytes / std::max<uint64_t>(file->inode.chunk_size(), 1)) {
+    return Fail(Code::kInvalidArgument, "inode " + ToString(inode) + " cannot get chunk " +
+                                            std::to_string(request.index()) + ": files end at " +
+                                            std::to_string(kMaxFileBytes) + " bytes");
   }
-  return file;
+  const auto session = sessions_.Find(inode);
+  if (session->mode == proto::SHARED_LOCK) return refuse("under a shared lock nobody writes");
+  auto there = chunks_.At(inode, request.index());
+  if (!there) return Fail(there.error());
+  Spot spot{std::move(*file), ChunkId(), session->shared()};
+  if (*there) {
+    if ((*there)->record.sealed()) return refuse("chunk " + ToString((*there)->id) + " is there, and sealed");
+    spot.present = (*there)->id;
+    return spot;
+  }
+  if (session->open_chunk) return refuse("chunk " + ToString(session->open_chunk) + " is not sealed");
+  if (spot.shared && request.index() > count) return refuse("it has " + std::to_string(count) + " chunks");
+  return spot;
 }
 
 std::vector<ServerId> AddChunk::Choose(const Entry& file, const std::vector<ServerId>& exclude, size_t count,
@@ -74,35 +84,73 @@ Task<> AddChunk::AwaitServers(proto::AddChunkRequest request, Entry file, Mono d
 Task<Result<proto::WriteGrant>> AddChunk::Run(proto::AddChunkRequest request, Mono deadline) {
   auto admission = co_await answers_.Admit(request.mutation(), proto::ADD_CHUNK);
   if (!admission) co_return Fail(admission.error());
-  proto::WriteGrant grant;
   if (admission->answer) {
     PICKET_CO_TRY(co_await store_.ReadBarrier());
-    if (!grant.ParseFromString(*admission->answer)) co_return Fail(Code::kCorrupt, "a kept answer does not parse");
-    co_return grant;
+    auto kept = standing_.Repeat(*admission->answer);
+    if (kept || kept.error().code != Code::kSuperseded) co_return kept;
+    proto::WriteGrant first;
+    first.ParseFromString(*admission->answer);
+    auto granted = co_await GrantAgain(request, ChunkId(first.token().chunk()), "the first grant was overtaken", deadline);
+    co_return granted;
   }
-  auto file = Check(request);
-  if (!file) co_return Fail(file.error());
-  co_await AwaitServers(request, *file, deadline);
+  FifoLock::Ticket turn;
+  if (const auto session = sessions_.Find(InodeId(request.inode())); session && session->shared()) {
+    auto mine = co_await standing_.Turn(InodeId(request.inode()), deadline);
+    if (!mine) co_return Fail(mine.error());
+    turn = std::move(*mine);
+  }
+  auto spot = Check(request);
+  if (!spot) co_return Fail(spot.error());
+  if (!spot->present) {
+    auto made = co_await Make(request, std::move(spot->file), deadline);
+    co_return made;
+  }
+  if (spot->shared) {
+    const ChunkWriter writer{spot->present, spot->file.id, Generation(request.generation()), ClientId(request.holder())};
+    if (auto standing = standing_.Find(writer, Version(), {})) {
+      PICKET_CO_TRY(co_await store_.ReadBarrier());
+      co_return std::move(*standing);
+    }
+  }
+  auto granted = co_await GrantAgain(request, spot->present, "its chunk is there already", deadline);
+  co_return granted;
+}
+
+Task<Result<proto::WriteGrant>> AddChunk::GrantAgain(proto::AddChunkRequest request, ChunkId chunk, std::string reason,
+                                                     Mono deadline) {
+  Granter::Ask ask;
+  ask.writer = ChunkWriter{chunk, InodeId(request.inode()), Generation(request.generation()), ClientId(request.holder())};
+  ask.reason = std::move(reason);
+  ask.deadline = deadline;
+  ask.remember = [this, mutation = request.mutation()](Batch* batch, const proto::WriteGrant& answer) {
+    answers_.Remember(batch, mutation, proto::ADD_CHUNK, answer.SerializeAsString());
+  };
+  auto granted = co_await granter_.Grant(std::move(ask));
+  co_return granted;
+}
+
+Task<Result<proto::WriteGrant>> AddChunk::Make(proto::AddChunkRequest request, Entry file, Mono deadline) {
+  co_await AwaitServers(request, file, deadline);
 
   Attempt attempt;
   attempt.id = orders_.NewAttempt();
-  attempt.writer = ChunkWriter{chunks_.NewId(), file->id, Generation(request.generation()), ClientId(request.holder())};
+  attempt.writer = ChunkWriter{chunks_.NewId(), file.id, Generation(request.generation()), ClientId(request.holder())};
   record::Chunk fresh;
   attempt.to = chunks_.NextVersion(fresh);
   fresh.set_index(request.index());
   fresh.set_minted(attempt.to.value);
   fresh.set_current(attempt.to.value);
   fresh.set_generation(request.generation());
-  fresh.set_chunk_size(file->inode.chunk_size());
-  fresh.set_replication(file->inode.replication());
+  fresh.set_chunk_size(file.inode.chunk_size());
+  fresh.set_replication(file.inode.replication());
   TraceChunk(env_, ProtocolEvent::Kind::kVersionMinted, attempt.writer.chunk, fresh);
 
   std::vector<ServerId> exclude;
   for (uint64_t id : request.exclude_servers()) exclude.push_back(ServerId(id));
-  Replicas replicas = co_await CreateReplicas(attempt, *file, std::move(exclude));
+  Replicas replicas = co_await CreateReplicas(attempt, file, std::move(exclude));
   NoteReplicas(attempt, replicas.created);
-  if (replicas.created.size() < std::min(options_.min_write_replicas, file->inode.replication())) {
-    const Error error = NotEnough(*file, replicas);
+  if (replicas.created.size() < std::min(options_.min_write_replicas, file.inode.replication())) {
+    const Error error = NotEnough(file, replicas);
     co_await Discard(attempt, std::move(fresh), replicas.ordered);
     co_return Fail(error);
   }
@@ -120,14 +168,7 @@ Task<Result<proto::WriteGrant>> AddChunk::Run(proto::AddChunkRequest request, Mo
   if (given.error().code == Code::kSuperseded) co_return Fail(given.error());
   PICKET_LOG(env_, kWarning, "chunk {}: the first primary did not take its lease: {}", ToString(attempt.writer.chunk),
              given.error().ToString());
-  Granter::Ask ask;
-  ask.writer = attempt.writer;
-  ask.reason = "the first primary did not take its lease";
-  ask.deadline = deadline;
-  ask.remember = [this, mutation = request.mutation()](Batch* batch, const proto::WriteGrant& answer) {
-    answers_.Remember(batch, mutation, proto::ADD_CHUNK, answer.SerializeAsString());
-  };
-  auto granted = co_await granter_.Grant(std::move(ask));
+  auto granted = co_await GrantAgain(request, attempt.writer.chunk, "the first primary did not take its lease", deadline);
   co_return granted;
 }
 
@@ -153,7 +194,8 @@ Task<AddChunk::Replicas> AddChunk::CreateReplicas(Attempt attempt, Entry file, s
         continue;
       }
       if (!out.failures.empty()) out.failures += ", ";
-      out.failures += ToString(targets[i]) + " (" + results[i].error().message + ")";
+      out.failures += ToString(targets[i]) + " (" + std::string(CodeName(results[i].error().code)) + ": " +
+                      results[i].error().message + ")";
       PICKET_LOG(env_, kWarning, "chunk {}: chunkserver {} did not create a replica: {}", ToString(attempt.writer.chunk),
                  ToString(targets[i]), results[i].error().ToString());
     }
@@ -186,9 +228,12 @@ Task<Result<AddChunk::Created>> AddChunk::CreateOne(Attempt attempt, Entry file,
 
 Result<proto::WriteGrant> AddChunk::Stage(const proto::AddChunkRequest& request, const Attempt& attempt,
                                           const std::vector<Created>& created, uint64_t* revision) {
-  auto file = Check(request);
-  if (!file && !PICKET_MUTANT(add_chunk_rechecks)) return Fail(file.error());
-  if (!file) file = names_.Get(attempt.writer.inode);
+  auto spot = Check(request);
+  if (!spot && !PICKET_MUTANT(add_chunk_rechecks)) return Fail(spot.error());
+  if (spot && spot->present) {
+    return Fail(Error(Code::kConflict, "chunk " + ToString(spot->present) + " was made at the same place meanwhile"));
+  }
+  auto file = names_.Get(attempt.writer.inode);
   if (!file) return Fail(file.error());
   record::Chunk record;
   record.set_inode(file->id.value);
@@ -203,7 +248,7 @@ Result<proto::WriteGrant> AddChunk::Stage(const proto::AddChunkRequest& request,
     member->set_server(c.server.value);
     member->set_incarnation(c.incarnation.value);
   }
-  file->inode.set_chunk_count(request.index() + 1);
+  file->inode.set_chunk_count(std::max(file->inode.chunk_count(), request.index() + 1));
   proto::WriteGrant grant = giver_.ToGrant(attempt.writer, record, 0);
   grant.set_revision(store_.next_revision());
   Batch batch;
@@ -251,11 +296,13 @@ Error AddChunk::NotEnough(const Entry& file, const Replicas& replicas) const {
     if (servers_.LivenessOf(server) != Liveness::kLive) continue;
     live += (live.empty() ? "" : ", ") + ToString(id);
   }
+  const std::string full = DescribeUnfit(file.inode.chunk_size(), servers_.Candidates());
   Error error(Code::kNotEnoughReplicas,
               "a new chunk of inode " + ToString(file.id) + " got " + std::to_string(replicas.created.size()) +
                   " of at least " + std::to_string(std::min(options_.min_write_replicas, file.inode.replication())) +
                   " replicas; live chunkservers: " + (live.empty() ? "none" : live) +
-                  (replicas.failures.empty() ? "" : "; failed: " + replicas.failures));
+                  (replicas.failures.empty() ? "" : "; failed: " + replicas.failures) +
+                  (full.empty() ? "" : "; no room: " + full));
   error.retry_after_ms = 2000;
   return std::move(error).WithNextStep(live.empty() ? "start chunkservers, and check that they reach this master"
                                                     : "start more chunkservers or free space on their disks");

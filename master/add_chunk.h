@@ -1,13 +1,17 @@
-// ADD_CHUNK: a new chunk at the end of a file that is being written, open, with a primary lease.
+// ADD_CHUNK: a new chunk of a file that is being written, open, with a primary lease.
 //
 //   place → CREATE_REPLICA on each, in parallel → one synced batch {record, members, place in the file,
 //   answer} → lease → answer
 //
 // 1. Replicas are created durably first; a crash before the batch leaves orphans, never ambiguity. What a
 //    refusal leaves behind becomes garbage.
-// 2. The writer, the file's length and the chunk before are checked inside the batch too: a chunk may not
+// 2. The writer, the place and that no other chunk is open are checked inside the batch too: a chunk may not
 //    hang on a file that was closed or taken over in the meantime (F8).
 // 3. The answer is part of the batch: a retry gets the same chunk.
+// 4. A place may be anywhere: what lies between chunks, and behind a short one, is a hole and reads as zeros.
+//    Appenders of records make no holes.
+// 5. A place whose chunk is open already is answered with that chunk: the present grant to the appenders of a
+//    shared session, who ask one after the other; a new one to an exclusive writer that lost its answer.
 // Runs on the master's executor.
 #pragma once
 
@@ -26,6 +30,7 @@
 #include "master/server_table.h"
 #include "master/serving.h"
 #include "master/session_table.h"
+#include "master/standing_grant.h"
 #include "proto/client_master.pb.h"
 
 namespace picket {
@@ -38,11 +43,14 @@ class AddChunk {
   };
   AddChunk(Env& env, MetaStore& store, AnswerTable& answers, Namespace& names, SessionTable& sessions,
            ChunkTable& chunks, ServerTable& servers, LocationMap& locations, Orders& orders, LeaseGiver& giver,
-           Granter& granter, const Serving& serving, Options options);
+           Granter& granter, StandingGrants& standing, const Serving& serving, Options options);
 
-  // kConflict (not the next index, the chunk before is not sealed or not full), kNotEnoughReplicas naming
-  // the live servers, and the refusals of SessionTable::CheckWriter and Serving.
+  // kConflict (another chunk is open, the place is taken by a sealed one, a hole between records),
+  // kInvalidArgument (beyond kMaxFileBytes), kNotEnoughReplicas naming the live servers, and the refusals of
+  // SessionTable::CheckWriter, Serving and Granter.
   Task<Result<proto::WriteGrant>> Run(proto::AddChunkRequest request, Mono deadline);
+
+  static constexpr uint64_t kMaxFileBytes = uint64_t{1} << 60;
 
  private:
   struct Created {
@@ -58,8 +66,17 @@ class AddChunk {
     std::string failures;  // for the message
   };
 
-  // The file, if this writer may add this chunk to it now.
-  Result<Entry> Check(const proto::AddChunkRequest& request) const;
+  struct Spot {
+    Entry file;
+    ChunkId present;  // is open there; none: free
+    bool shared = false;
+  };
+  // Where the chunk goes, if this writer may add it now.
+  Result<Spot> Check(const proto::AddChunkRequest& request) const;
+  Task<Result<proto::WriteGrant>> Make(proto::AddChunkRequest request, Entry file, Mono deadline);
+  // Of a chunk that exists; remembered as the answer.
+  Task<Result<proto::WriteGrant>> GrantAgain(proto::AddChunkRequest request, ChunkId chunk, std::string reason,
+                                             Mono deadline);
   std::vector<ServerId> Choose(const Entry& file, const std::vector<ServerId>& exclude, size_t count,
                                const std::vector<Created>& present) const;
   // Soon after the start: for those still to register, before fewer replicas are made than asked.
@@ -85,6 +102,7 @@ class AddChunk {
   Orders& orders_;
   LeaseGiver& giver_;
   Granter& granter_;
+  StandingGrants& standing_;
   const Serving& serving_;
   const Options options_;
 };

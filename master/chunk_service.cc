@@ -22,9 +22,7 @@ Task<Result<proto::WriteGrant>> ChunkService::Grant(proto::GrantRequest request,
   if (!admission) co_return Fail(admission.error());
   if (admission->answer) {
     PICKET_CO_TRY(co_await store_.ReadBarrier());
-    proto::WriteGrant grant;
-    if (!grant.ParseFromString(*admission->answer)) co_return Fail(Code::kCorrupt, "a kept answer does not parse");
-    co_return grant;
+    co_return standing_.Repeat(*admission->answer);
   }
   Granter::Ask ask;
   ask.writer = ChunkWriter{ChunkId(request.chunk()), InodeId(request.inode()), Generation(request.generation()),
@@ -33,9 +31,21 @@ Task<Result<proto::WriteGrant>> ChunkService::Grant(proto::GrantRequest request,
   for (uint64_t id : request.failed_servers()) ask.failed.push_back(ServerId(id));
   ask.reason = request.reason().substr(0, 200);
   ask.deadline = deadline;
+  ask.reopen = request.reopen();
   ask.remember = [this, mutation = request.mutation()](Batch* batch, const proto::WriteGrant& grant) {
     answers_.Remember(batch, mutation, proto::GRANT, grant.SerializeAsString());
   };
+  FifoLock::Ticket turn;
+  if (const auto session = sessions_.Find(ask.writer.inode); session && session->shared()) {
+    if (session->mode == proto::SHARED_LOCK) co_return Fail(Code::kConflict, "under a shared lock nobody writes");
+    auto mine = co_await standing_.Turn(ask.writer.inode, deadline);
+    if (!mine) co_return Fail(mine.error());
+    turn = std::move(*mine);
+    if (auto standing = standing_.Find(ask.writer, Version(request.version()), ask.failed)) {
+      PICKET_CO_TRY(co_await store_.ReadBarrier());
+      co_return std::move(*standing);
+    }
+  }
   auto granted = co_await granter_.Grant(std::move(ask));
   co_return granted;
 }

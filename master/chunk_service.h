@@ -12,6 +12,7 @@
 #include "master/grant.h"
 #include "master/namespace.h"
 #include "master/session_table.h"
+#include "master/standing_grant.h"
 #include "proto/client_master.pb.h"
 
 namespace picket {
@@ -19,7 +20,8 @@ namespace picket {
 class ChunkService {
  public:
   ChunkService(MetaStore& store, AnswerTable& answers, Namespace& names, SessionTable& sessions,
-               ChunkTable& chunks, ChunkView& view, AddChunk& add, Granter& granter, CommitSeal& seal)
+               ChunkTable& chunks, ChunkView& view, AddChunk& add, Granter& granter,
+               StandingGrants& standing, CommitSeal& seal)
       : store_(store),
         answers_(answers),
         names_(names),
@@ -28,6 +30,7 @@ class ChunkService {
         view_(view),
         add_(add),
         granter_(granter),
+        standing_(standing),
         seal_(seal) {}
 
   // Before server->Start.
@@ -50,6 +53,7 @@ class ChunkService {
   ChunkView& view_;
   AddChunk& add_;
   Granter& granter_;
+  StandingGrants& standing_;
   CommitSeal& seal_;
 };
 

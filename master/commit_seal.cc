@@ -7,12 +7,24 @@
 
 namespace picket {
 
-Result<record::Chunk> CommitSeal::Check(const proto::CommitSealRequest& request) const {
+Result<CommitSeal::Before> CommitSeal::Check(const proto::CommitSealRequest& request) const {
   const ChunkWriter writer{ChunkId(request.chunk()), InodeId(request.inode()), Generation(request.generation()),
                            ClientId(request.holder())};
   const std::string name = "chunk " + ToString(writer.chunk);
+  PICKET_TRY(sessions_.CheckWriter(writer.inode, writer.generation, writer.holder));
+  if (request.close() && sessions_.Find(writer.inode)->holders.size() > 1) {
+    return Fail(Error(Code::kConflict, "file " + ToString(writer.inode) + " is held by others too and cannot be closed")
+                    .WithNextStep("release it: the last holder closes it"));
+  }
+  auto found = chunks_.Get(writer.chunk);
+  if (!found) return Fail(found.error());
+  if (*found && (*found)->inode() == writer.inode.value && (*found)->sealed() &&
+      (*found)->current() == request.version() && (*found)->length() == request.length() &&
+      (*found)->digest() == request.digest() && (*found)->minted() == (*found)->current()) {
+    return Before{std::move(**found), true};
+  }
   auto record = attempts_.Admit(writer);
-  if (!record) return record;
+  if (!record) return Fail(record.error());
   if (request.version() < record->current() && !PICKET_MUTANT(seal_version)) {
     return Fail(Error(Code::kStaleVersion, name + ": the seal bears an old version")
                     .WithTokens(request.version(), record->current())
@@ -25,8 +37,14 @@ Result<record::Chunk> CommitSeal::Check(const proto::CommitSealRequest& request)
                       .WithNextStep("ask for a grant and go on from the length it gives"));
     }
   }
+  PICKET_TRY(CheckMembersAndLength(request, *record));
+  return Before{std::move(*record), false};
+}
+
+Status CommitSeal::CheckMembersAndLength(const proto::CommitSealRequest& request, const record::Chunk& record) const {
+  const std::string name = "chunk " + ToString(ChunkId(request.chunk()));
   std::vector<uint64_t> members, sealed(request.sealed_servers().begin(), request.sealed_servers().end());
-  for (const record::Member& member : record->members()) members.push_back(member.server());
+  for (const record::Member& member : record.members()) members.push_back(member.server());
   std::ranges::sort(members);
   std::ranges::sort(sealed);
   if (members != sealed && !PICKET_MUTANT(seal_every_member)) {
@@ -34,80 +52,77 @@ Result<record::Chunk> CommitSeal::Check(const proto::CommitSealRequest& request)
                                            std::to_string(sealed.size()) + " servers are named as sealed, or others")
                     .WithNextStep("seal every member, or ask for a grant without the one that fails"));
   }
-  if (request.length() < record->length()) {
-    return Fail(Error(Code::kIntegrity, name + " was sealed at " + std::to_string(record->length()) +
+  if (request.length() < record.length() && !PICKET_MUTANT(seal_floor)) {
+    return Fail(Error(Code::kIntegrity, name + " was sealed at " + std::to_string(record.length()) +
                                             " bytes before and cannot be sealed at " + std::to_string(request.length()))
                     .WithNextStep("keep every replica and inspect them with 'picket chunk show'"));
   }
-  if (request.length() > record->chunk_size() || (request.length() == 0) != request.drop_empty()) {
-    return Fail(Code::kInvalidArgument, name + " of " + std::to_string(record->chunk_size()) +
+  if (request.length() > record.chunk_size() || (request.length() == 0) != request.drop_empty()) {
+    return Fail(Code::kInvalidArgument, name + " of " + std::to_string(record.chunk_size()) +
                                             " bytes cannot be sealed at " + std::to_string(request.length()) +
                                             (request.length() == 0 ? " without being dropped" : ""));
   }
-  return record;
+  return {};
 }
 
-Result<proto::CommitSealResponse> CommitSeal::Change(const proto::CommitSealRequest& request,
-                                                     const record::Chunk& record, Batch* batch) {
+Result<proto::CommitSealResponse> CommitSeal::Change(const proto::CommitSealRequest& request, const Before& before,
+                                                     Batch* batch) {
   const ChunkId chunk(request.chunk());
   auto file = names_.Get(InodeId(request.inode()));
   if (!file) return Fail(file.error());
-  if (request.drop_empty()) {
-    if (record.index() + 1 != file->inode.chunk_count()) {
-      return Fail(Code::kConflict, "chunk " + ToString(chunk) + " is not the last of its file: it cannot be dropped");
-    }
-    chunks_.TurnToGarbage(batch, chunk, record);
-    file->inode.set_chunk_count(record.index());
-  } else {
-    record::Chunk sealed = record;
+  record::Inode& inode = file->inode;
+  const bool changes = !before.sealed;
+  if (changes && request.drop_empty()) {
+    chunks_.TurnToGarbage(batch, chunk, before.record);
+    // Every other chunk is sealed, and not empty: the file ends in the last of them.
+    inode.set_chunk_count((inode.length() + inode.chunk_size() - 1) / inode.chunk_size());
+  } else if (changes) {
+    record::Chunk sealed = before.record;
     sealed.set_sealed(true);
     sealed.set_length(request.length());
     sealed.set_digest(request.digest());
     sealed.clear_members();
     chunks_.Put(batch, chunk, sealed);
-    NoteSealedLength(&file->inode, record, request.length());
+    NoteSealedLength(&inode, before.record, request.length());
   }
-  sessions_.SetOpenChunk(batch, file->id, ChunkId());
   proto::CommitSealResponse response;
   if (request.close()) {
+    if (!changes) PICKET_TRY(files_.CheckAllSealed(*file));
+    // Ends the session, its open chunk with it; what fails here has changed nothing in memory.
     auto closed = files_.Close(batch, std::move(*file), request.mtime_ns());
     if (!closed) return Fail(closed.error());
     file = std::move(closed);
-  } else {
+  } else if (changes) {
+    sessions_.SetOpenChunk(batch, file->id, ChunkId());
     names_.PutInode(batch, &*file);
   }
-  *response.mutable_status() = ToFileStatus(*file, !request.close());
+  *response.mutable_status() = files_.StatusOf(*file);
   return response;
 }
 
 Task<Result<proto::CommitSealResponse>> CommitSeal::Run(proto::CommitSealRequest request) {
-  auto admission = co_await answers_.Admit(request.mutation(), proto::COMMIT_SEAL);
-  if (!admission) co_return Fail(admission.error());
-  proto::CommitSealResponse response;
-  if (admission->answer) {
-    PICKET_CO_TRY(co_await store_.ReadBarrier());
-    if (!response.ParseFromString(*admission->answer)) co_return Fail(Code::kCorrupt, "a kept answer does not parse");
-    co_return response;
-  }
+  auto admitted = co_await changes_.Admit<proto::CommitSealResponse>(request.mutation(), proto::COMMIT_SEAL);
+  if (!admitted) co_return Fail(admitted.error());
+  if (admitted->answer) co_return std::move(*admitted->answer);
   // From here to Stage without a wait.
-  auto record = Check(request);
-  if (!record) co_return Fail(record.error());
+  auto before = Check(request);
   Batch batch;
-  auto changed = Change(request, *record, &batch);
-  if (!changed) co_return Fail(changed.error());
-  response = std::move(*changed);
-  response.set_revision(store_.next_revision());
-  answers_.Remember(&batch, request.mutation(), proto::COMMIT_SEAL, response.SerializeAsString());
-  auto committed = co_await store_.Commit(std::move(batch));
-  if (!committed) co_return Fail(committed.error());
+  Result<proto::CommitSealResponse> changed;
+  if (before) changed = Change(request, *before, &batch);
+  if (!before || !changed) {
+    auto refusal = co_await changes_.Refuse(request.mutation(), before ? changed.error() : before.error());
+    co_return Fail(std::move(refusal));
+  }
+  auto answer = co_await changes_.Commit(std::move(batch), request.mutation(), proto::COMMIT_SEAL, std::move(*changed));
+  if (!answer || before->sealed) co_return answer;
 
   leases_.Void(ChunkId(request.chunk()));
   if (!request.drop_empty()) {
-    NoteSealed(request, *record);
-    record->set_length(request.length());
-    TraceChunk(env_, ProtocolEvent::Kind::kChunkSealed, ChunkId(request.chunk()), *record, request.digest());
+    NoteSealed(request, before->record);
+    before->record.set_length(request.length());
+    TraceChunk(env_, ProtocolEvent::Kind::kChunkSealed, ChunkId(request.chunk()), before->record, request.digest());
   }
-  co_return response;
+  co_return answer;
 }
 
 void CommitSeal::NoteSealed(const proto::CommitSealRequest& request, const record::Chunk& before) {

@@ -5,6 +5,7 @@
 
 #include "common/base/mutation.h"
 #include "common/obs/log.h"
+#include "master/replica_judge.h"
 
 namespace picket {
 namespace {
@@ -13,6 +14,7 @@ using State = MemberAnswer::State;
 
 // A caller is answered that long before its deadline, so that it hears the reason.
 constexpr Nanos kAnswerMargin = 500ms;
+constexpr Nanos kReportPoll = 100ms;
 
 bool Contains(const std::vector<ServerId>& servers, ServerId id) { return std::ranges::find(servers, id) != servers.end(); }
 
@@ -39,53 +41,86 @@ Granter::Granter(Env& env, MetaStore& store, ChunkTable& chunks, ServerTable& se
       promises_(env, servers, orders, attempts, options.promises),
       reconciler_(env, servers, orders, attempts, options.promises.order_timeout) {}
 
-Task<Result<proto::WriteGrant>> Granter::Grant(Ask asked) {
-  const auto ask = std::make_shared<const Ask>(std::move(asked));
-  PICKET_LOG(env_, kInfo, "chunk {}: a grant for {}, failed: {} ({})", ToString(ask->writer.chunk),
-             ToString(ask->writer.holder), ask->failed.empty() ? "none" : Names(ask->failed), ask->reason);
-  std::vector<ServerId> left_out = ask->failed;
-  for (int i = 0; i < kMaxRounds; ++i) {
-    auto outcome = co_await RunRound(ask, left_out);
-    if (!outcome) co_return Fail(outcome.error());
-    if (outcome->grant) co_return std::move(*outcome->grant);
-    // A number is never used again: what failed is void, the next round has a new one.
-    for (ServerId id : outcome->failed) {
-      if (!Contains(left_out, id)) left_out.push_back(id);
-    }
-    if (env_.Now() + kAnswerMargin >= ask->deadline) break;
+std::vector<ServerId> Granter::Work::LeftOut() const {
+  std::vector<ServerId> out = ask.failed;
+  for (const auto& [server, error] : failures) {
+    if (!Contains(out, server)) out.push_back(server);
   }
-  Error error(Code::kUnavailable, "chunk " + ToString(ask->writer.chunk) + ": its servers keep failing during the grant: " +
-                                      Names(left_out));
+  return out;
+}
+
+Task<Result<proto::WriteGrant>> Granter::Grant(Ask ask) {
+  const auto work = std::make_shared<Work>(Work{std::move(ask), {}});
+  const std::string chunk = ToString(work->ask.writer.chunk);
+  PICKET_LOG(env_, kInfo, "chunk {}: a grant for {}, failed: {} ({})", chunk, ToString(work->ask.writer.holder),
+             work->ask.failed.empty() ? "none" : Names(work->ask.failed), work->ask.reason);
+  if (work->ask.reopen) co_await AwaitReports(work);
+  for (int i = 0; i < kMaxRounds; ++i) {
+    // A number is never used again: what failed is void, the next round has a new one.
+    auto outcome = co_await RunRound(work);
+    if (!outcome) co_return Fail(outcome.error());
+    if (*outcome) co_return std::move(**outcome);
+    if (env_.Now() + kAnswerMargin >= work->ask.deadline) break;
+  }
+  Error error(Code::kUnavailable, "chunk " + chunk + ": its servers keep failing during the grant: " +
+                                      Names(work->LeftOut()));
   error.retry_after_ms = 1000;
   co_return Fail(std::move(error));
 }
 
-Task<Result<Granter::Outcome>> Granter::RunRound(std::shared_ptr<const Ask> ask, std::vector<ServerId> left_out) {
-  auto attempt = co_await attempts_.Begin(ask->writer);
+Task<> Granter::AwaitReports(std::shared_ptr<Work> work) {
+  const Mono limit = std::min(servers_.complete_by(), work->ask.deadline - kAnswerMargin);
+  while (env_.Now() < limit) {
+    auto record = attempts_.AdmitReopen(work->ask.writer);
+    if (!record || !record->sealed()) co_return;
+    const auto known = static_cast<uint32_t>(Participants(work->ask.writer.chunk, *record).size());
+    if (known >= record->replication()) co_return;
+    co_await env_.Sleep(std::min(limit - env_.Now(), kReportPoll));
+  }
+}
+
+std::vector<record::Member> Granter::Participants(ChunkId chunk, const record::Chunk& record) const {
+  if (!record.sealed()) return {record.members().begin(), record.members().end()};
+  std::vector<record::Member> out;
+  for (const Replica& replica : locations_.Of(chunk)) {
+    const Server* server = servers_.Find(replica.server);
+    if (server == nullptr) continue;
+    const Worth worth = JudgeReplica(&record, store_.epoch().number,
+                                     ReplicaFacts{replica.server, server->incarnation, replica.version, replica.state,
+                                                  replica.length, replica.digest});
+    if (worth != Worth::kCounted && worth != Worth::kBetween && !PICKET_MUTANT(reopen_counted_only)) continue;
+    record::Member& member = out.emplace_back();
+    member.set_server(replica.server.value);
+    member.set_incarnation(server->incarnation.value);
+  }
+  return out;
+}
+
+Task<Result<Granter::Outcome>> Granter::RunRound(std::shared_ptr<Work> work) {
+  auto attempt = co_await attempts_.Begin(work->ask.writer, work->ask.reopen);
   if (!attempt) co_return Fail(attempt.error());
   auto record = attempts_.Check(*attempt);
   if (!record) co_return Fail(record.error());
-  const size_t min_replicas = std::min(options_.min_write_replicas, record->replication());
 
   struct Ender {  // late answers find nobody
     std::shared_ptr<Round> round;
     ~Ender() { round->over = true; }
   };
-  const Ender ender{promises_.Open(*attempt, *record, left_out)};
+  const Ender ender{promises_.Open(*attempt, Version(record->current()),
+                                   Participants(work->ask.writer.chunk, *record), work->LeftOut())};
   const std::shared_ptr<Round>& round = ender.round;
   promises_.Ask(round, false);
-  auto plan = co_await AwaitPlan(ask, round, min_replicas, left_out);
+  auto plan = co_await AwaitPlan(work, round);
   if (!plan) co_return Fail(plan.error());
   if (plan->step == GrantPlan::Step::kIntegrity) {
     auto stopped = co_await Stop(*attempt, *plan);
     co_return Fail(stopped.error());
   }
-  if (plan->step == GrantPlan::Step::kNotEnough) co_return Fail(NotEnough(*round, plan->why));
+  if (plan->step == GrantPlan::Step::kNotEnough) co_return Fail(NotEnough(*work, *round, *plan));
 
-  auto cleared = co_await AwaitOldLease(ask, round);
+  auto cleared = co_await AwaitOldLease(work, round);
   if (!cleared) co_return Fail(cleared.error());
-  Outcome outcome;
-  if (!*cleared) co_return outcome;
+  if (!*cleared) co_return Outcome();
 
   Formed formed;
   formed.attempt = *attempt;
@@ -96,15 +131,15 @@ Task<Result<Granter::Outcome>> Granter::RunRound(std::shared_ptr<const Ask> ask,
       formed.set.push_back(Agreed{seat.answer.server, seat.incarnation, seat.instance, seat.received, true});
     }
   } else {
-    auto reconciled = co_await reconciler_.MakeEqual(round, std::move(*plan), left_out, &outcome.failed);
+    auto reconciled = co_await reconciler_.MakeEqual(round, std::move(*plan), work->LeftOut(), &work->failures);
     if (!reconciled) co_return Fail(reconciled.error());
     formed = std::move(*reconciled);
-    if (formed.set.empty()) co_return outcome;
+    if (formed.set.empty()) co_return Outcome();
   }
 
   const Attempt committed = formed.attempt;
   const std::vector<Agreed> set = formed.set;
-  auto grant = co_await Commit(ask, std::move(formed));
+  auto grant = co_await Commit(work, std::move(formed));
   if (!grant) co_return Fail(grant.error());
   const ServerId primary(grant->chain(0).server());
   const Mono answered = std::ranges::find(set, primary, &Agreed::server)->received;
@@ -112,24 +147,24 @@ Task<Result<Granter::Outcome>> Granter::RunRound(std::shared_ptr<const Ask> ask,
   if (!given) {
     auto still = attempts_.Check(committed);
     if (!still) co_return Fail(still.error());
-    PICKET_LOG(env_, kWarning, "chunk {}: primary {} did not take its lease: {}", ToString(ask->writer.chunk),
+    PICKET_LOG(env_, kWarning, "chunk {}: primary {} did not take its lease: {}", ToString(work->ask.writer.chunk),
                ToString(primary), given.error().ToString());
-    co_return outcome;  // asked again under a new number, the same server too
+    co_return Outcome();  // asked again under a new number, the same server too
   }
-  outcome.grant = std::make_shared<proto::WriteGrant>(std::move(*grant));
-  co_return outcome;
+  co_return Outcome(std::move(*grant));
 }
 
-Task<Result<GrantPlan>> Granter::AwaitPlan(std::shared_ptr<const Ask> ask, std::shared_ptr<Round> round,
-                                           size_t min_replicas, std::vector<ServerId> left_out) {
+Task<Result<GrantPlan>> Granter::AwaitPlan(std::shared_ptr<Work> work, std::shared_ptr<Round> round) {
   const Mono begin = env_.Now();
-  const Mono limit = ask->deadline - kAnswerMargin;
+  const Mono limit = work->ask.deadline - kAnswerMargin;
   for (;;) {
     auto record = attempts_.Check(round->attempt);
     if (!record) co_return Fail(record.error());
     GrantSituation situation;
-    situation.min_replicas = min_replicas;
-    situation.writer_acked = ask->acked_length;
+    situation.min_replicas = std::min(options_.min_write_replicas, record->replication());
+    situation.writer_acked = work->ask.acked_length;
+    situation.sealed_length = record->length();
+    if (record->sealed()) situation.sealed_digest = record->digest();
     size_t answered = 0;
     bool any_clean = false;
     bool any_waiting = false;
@@ -140,9 +175,10 @@ Task<Result<GrantPlan>> Granter::AwaitPlan(std::shared_ptr<const Ask> ask, std::
       ++answered;
       any_clean = any_clean || seat.answer.clean;
     }
-    const Mono patient_until = begin + (answered >= min_replicas ? options_.linger : options_.patience);
+    const Mono patient_until = begin + (answered >= situation.min_replicas ? options_.linger : options_.patience);
     situation.patient = env_.Now() < std::min(patient_until, limit);
-    situation.joiner_candidates = reconciler_.JoinerCandidates(*round, left_out, min_replicas, record->chunk_size()).size();
+    situation.joiner_candidates =
+        reconciler_.JoinerCandidates(*round, work->LeftOut(), situation.min_replicas, record->chunk_size()).size();
     GrantPlan plan = PlanGrant(situation);
     if (plan.step != GrantPlan::Step::kWait) co_return plan;
     if (!any_clean && (!any_waiting || env_.Now() >= begin + options_.linger)) {
@@ -166,9 +202,9 @@ Task<bool> Granter::Revoke(ChunkId chunk, Version version, ServerId server, Inca
   co_return response.has_value();
 }
 
-Task<Result<bool>> Granter::AwaitOldLease(std::shared_ptr<const Ask> ask, std::shared_ptr<Round> round) {
+Task<Result<bool>> Granter::AwaitOldLease(std::shared_ptr<Work> work, std::shared_ptr<Round> round) {
   const Mono begin = env_.Now();
-  const ChunkId chunk = ask->writer.chunk;
+  const ChunkId chunk = work->ask.writer.chunk;
   std::vector<ServerId> revoked;
   for (;;) {
     auto record = attempts_.Check(round->attempt);
@@ -207,7 +243,7 @@ Task<Result<bool>> Granter::AwaitOldLease(std::shared_ptr<const Ask> ask, std::s
     }
     if (revoked.size() > revoked_before) continue;
     const Mono now = env_.Now();
-    const Mono limit = ask->deadline - kAnswerMargin;
+    const Mono limit = work->ask.deadline - kAnswerMargin;
     if (now >= limit) {
       std::vector<ServerId> names;
       for (const record::Member& holder : holders) names.push_back(ServerId(holder.server()));
@@ -219,7 +255,8 @@ Task<Result<bool>> Granter::AwaitOldLease(std::shared_ptr<const Ask> ask, std::s
   }
 }
 
-Task<Result<proto::WriteGrant>> Granter::Commit(std::shared_ptr<const Ask> ask, Formed formed) {
+Task<Result<proto::WriteGrant>> Granter::Commit(std::shared_ptr<Work> work, Formed formed) {
+  const ChunkWriter& writer = work->ask.writer;
   // From the check to Stage without a wait: this is "inside the batch" (F8).
   auto record = attempts_.Check(formed.attempt);
   if (!record) co_return Fail(record.error());
@@ -228,21 +265,23 @@ Task<Result<proto::WriteGrant>> Granter::Commit(std::shared_ptr<const Ask> ask, 
   const auto rank = [&](const Agreed& a) { return std::tuple(!a.clean, a.server != before, a.server); };
   std::ranges::sort(formed.set, {}, rank);
   record->set_current(formed.attempt.to.value);
+  record->set_sealed(false);  // its length stays: never less than what was sealed
+  record->clear_digest();
   record->clear_members();
   for (const Agreed& a : formed.set) {
     record::Member* member = record->add_members();
     member->set_server(a.server.value);
     member->set_incarnation(a.incarnation.value);
   }
-  proto::WriteGrant grant = giver_.ToGrant(ask->writer, *record, formed.length);
+  proto::WriteGrant grant = giver_.ToGrant(writer, *record, formed.length);
   grant.set_revision(store_.next_revision());
   Batch batch;
-  chunks_.Put(&batch, ask->writer.chunk, *record);
-  if (ask->remember) ask->remember(&batch, grant);
+  chunks_.Put(&batch, writer.chunk, *record);
+  if (work->ask.remember) work->ask.remember(&batch, grant);
   auto committed = co_await store_.Commit(std::move(batch));
   if (!committed) co_return Fail(committed.error());
-  TraceChunk(env_, ProtocolEvent::Kind::kVersionCommitted, ask->writer.chunk, *record, formed.set.size());
-  leases_.Void(ask->writer.chunk);  // of the version before: its holder was seen off
+  TraceChunk(env_, ProtocolEvent::Kind::kVersionCommitted, writer.chunk, *record, formed.set.size());
+  leases_.Void(writer.chunk);  // of the version before: its holder was seen off
 
   for (const Agreed& a : formed.set) {
     const Server* server = servers_.Find(a.server);
@@ -251,11 +290,11 @@ Task<Result<proto::WriteGrant>> Granter::Commit(std::shared_ptr<const Ask> ask, 
     replica.server = a.server;
     replica.session = server->session;
     replica.version = formed.attempt.to;
-    replica.generation = ask->writer.generation;
+    replica.generation = writer.generation;
     replica.state = proto::OPEN;
     replica.length = formed.length;
     replica.instance = a.instance;
-    locations_.Update(ask->writer.chunk, replica);
+    locations_.Update(writer.chunk, replica);
   }
   co_return grant;
 }
@@ -284,15 +323,28 @@ Error Granter::WaitingFor(const Attempt& attempt, const std::vector<ServerId>& s
   return error;
 }
 
-Error Granter::NotEnough(const Round& round, const std::string& why) const {
-  std::string members;
-  for (const Seat& seat : round.seats) {
-    if (seat.answer.state == State::kAnswered) continue;
-    members += (members.empty() ? "" : ", ") + ToString(seat.answer.server) + " (" +
-               (seat.error.message.empty() ? "named failed by the writer" : seat.error.message) + ")";
+Error Granter::NotEnough(const Work& work, const Round& round, const GrantPlan& plan) const {
+  std::string missing;
+  const auto name = [&missing](ServerId server, const std::string& reason) {
+    missing += (missing.empty() ? "" : ", ") + ToString(server) + " (" + reason + ")";
+  };
+  const auto text = [](const Error& error) { return std::string(CodeName(error.code)) + ": " + error.message; };
+  Failures failures = work.failures;
+  for (size_t i = 0; i < round.seats.size(); ++i) {
+    const Seat& seat = round.seats[i];
+    const auto before = failures.extract(seat.answer.server);
+    if (std::ranges::find(plan.set, i) != plan.set.end()) continue;
+    name(seat.answer.server, seat.answer.state == State::kAnswered ? "its bytes are not those that were sealed"
+                             : !seat.error.message.empty()         ? text(seat.error)
+                             : !before.empty()                     ? text(before.mapped())
+                                                                   : "named failed by the writer");
   }
-  Error error(Code::kNotEnoughReplicas,
-              "chunk " + ToString(round.attempt.writer.chunk) + ": " + why + (members.empty() ? "" : "; missing: " + members));
+  for (const auto& [server, error] : failures) name(server, text(error));
+  auto record = chunks_.Get(round.attempt.writer.chunk);
+  const std::string full = record && *record ? DescribeUnfit((*record)->chunk_size(), servers_.Candidates()) : "";
+  Error error(Code::kNotEnoughReplicas, "chunk " + ToString(round.attempt.writer.chunk) + ": " + plan.why +
+                                            (missing.empty() ? "" : "; missing: " + missing) +
+                                            (full.empty() ? "" : "; no room: " + full));
   error.retry_after_ms = 2000;
   return std::move(error).WithNextStep("start more chunkservers ('picket admin report' shows which live), then go on");
 }

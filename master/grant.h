@@ -8,13 +8,17 @@
 //
 // 1. Only the attempt whose number is the newest does anything (attempt.h, F8).
 // 2. `current` and `members` move in one durable batch, and only then is the lease given (F1).
-// 3. The old primary has answered this attempt, was revoked, has restarted, or its lease is over, before
+// 3. A sealed chunk that its session opens again (`reopen`) is granted to the replicas that count; the record
+//    stays sealed, and its bytes readable, until the batch of 2. An attempt that dies leaves marks between
+//    the two sets: the next one, or a recovery, starts from those.
+// 4. The old primary has answered this attempt, was revoked, has restarted, or its lease is over, before
 //    another set is committed (F19).
 // Runs on the master's executor.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +53,7 @@ class Granter {
     std::vector<ServerId> failed;  // named by the writer
     std::string reason;            // for the log
     Mono deadline;                 // of the caller
+    bool reopen = false;           // a sealed chunk too
     // Adds the answer's row to the committing batch; may run more than once, the last one holds.
     std::function<void(Batch*, const proto::WriteGrant&)> remember;
   };
@@ -57,23 +62,30 @@ class Granter {
   Task<Result<proto::WriteGrant>> Grant(Ask ask);
 
  private:
-  // What one round came to: a grant, or "again" with the servers that failed in it.
-  struct Outcome {
-    std::shared_ptr<proto::WriteGrant> grant;
-    std::vector<ServerId> failed;
-  };
+  // One grant in progress.
+  struct Work {
+    Ask ask;
+    Failures failures;  // of all rounds so far
 
-  Task<Result<Outcome>> RunRound(std::shared_ptr<const Ask> ask, std::vector<ServerId> left_out);
-  Task<Result<GrantPlan>> AwaitPlan(std::shared_ptr<const Ask> ask, std::shared_ptr<Round> round, size_t min_replicas,
-                                    std::vector<ServerId> left_out);
+    std::vector<ServerId> LeftOut() const;  // they, and those named by the writer
+  };
+  // What one round came to: a grant, or none and a reason to go on with another one.
+  using Outcome = std::optional<proto::WriteGrant>;
+
+  Task<Result<Outcome>> RunRound(std::shared_ptr<Work> work);
+  // Before a sealed chunk is opened again: soon after the start, its replicas may not all be reported.
+  Task<> AwaitReports(std::shared_ptr<Work> work);
+  // Who is asked: the members; of a sealed chunk the replicas that count or are between two sets.
+  std::vector<record::Member> Participants(ChunkId chunk, const record::Chunk& record) const;
+  Task<Result<GrantPlan>> AwaitPlan(std::shared_ptr<Work> work, std::shared_ptr<Round> round);
   // True: go on with this round's answers. False: it took long, ask anew.
-  Task<Result<bool>> AwaitOldLease(std::shared_ptr<const Ask> ask, std::shared_ptr<Round> round);
+  Task<Result<bool>> AwaitOldLease(std::shared_ptr<Work> work, std::shared_ptr<Round> round);
   Task<bool> Revoke(ChunkId chunk, Version version, ServerId server, Incarnation incarnation);
-  Task<Result<proto::WriteGrant>> Commit(std::shared_ptr<const Ask> ask, Formed formed);
+  Task<Result<proto::WriteGrant>> Commit(std::shared_ptr<Work> work, Formed formed);
   Task<Status> Stop(Attempt attempt, GrantPlan plan);
   Error WaitingFor(const Attempt& attempt, const std::vector<ServerId>& servers, const std::string& why,
                    Nanos retry_after) const;
-  Error NotEnough(const Round& round, const std::string& why) const;
+  Error NotEnough(const Work& work, const Round& round, const GrantPlan& plan) const;
 
   static constexpr int kMaxRounds = 6;
 

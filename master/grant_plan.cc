@@ -11,6 +11,10 @@ using State = MemberAnswer::State;
 
 std::string Bytes(uint64_t n) { return std::to_string(n) + " bytes"; }
 
+bool HasSealedContent(const GrantSituation& s, const MemberAnswer& m) {
+  return m.length == s.sealed_length && DigestOfCrcs(m.block_crcs) == *s.sealed_digest;
+}
+
 }  // namespace
 
 GrantPlan PlanGrant(const GrantSituation& s) {
@@ -21,7 +25,8 @@ GrantPlan PlanGrant(const GrantSituation& s) {
   for (size_t i = 0; i < s.members.size(); ++i) {
     const MemberAnswer& m = s.members[i];
     if (m.state == State::kAnswered) {
-      (m.clean || PICKET_MUTANT(unclean_replica) ? clean : unclean).push_back(i);
+      if (s.sealed_digest && !HasSealedContent(s, m) && !PICKET_MUTANT(reopen_content)) continue;
+      (m.clean || s.sealed_digest || PICKET_MUTANT(unclean_replica) ? clean : unclean).push_back(i);
       plan.set.push_back(i);
     } else if (m.state == State::kWaiting) {
       silent.push_back(m.server);
@@ -40,7 +45,8 @@ GrantPlan PlanGrant(const GrantSituation& s) {
     }
     if (unclean.empty()) {
       plan.step = GrantPlan::Step::kNotEnough;
-      plan.why = "no member has a usable replica any more";
+      plan.why = s.sealed_digest ? "no replica with the sealed content has answered"
+                                 : "no member has a usable replica any more";
       return plan;
     }
     plan.source = *std::ranges::max_element(unclean, {}, [&](size_t i) { return s.members[i].length; });
@@ -61,11 +67,12 @@ GrantPlan PlanGrant(const GrantSituation& s) {
                          source.block_crcs.begin() + static_cast<ptrdiff_t>(BlocksIn(plan.length)));
 
   uint64_t acked = s.writer_acked;
+  if (!PICKET_MUTANT(reopen_floor)) acked = std::max(acked, s.sealed_length);
   for (size_t i : plan.set) acked = std::max(acked, s.members[i].known_acked);
   if (plan.length < acked && !PICKET_MUTANT(acked_length)) {
     plan.step = GrantPlan::Step::kIntegrity;
     plan.contradiction = !clean.empty();
-    plan.why = Bytes(acked) + " were acknowledged, but " +
+    plan.why = Bytes(acked) + " were acknowledged or sealed, but " +
                (clean.empty() ? "every member has restarted and the longest has " + Bytes(plan.length)
                               : "the members agree on " + Bytes(plan.length) + " only");
     return plan;

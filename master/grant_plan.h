@@ -6,10 +6,15 @@
 // 2. The common length is the longest prefix, by block CRC, that all clean answering members have
 //    applied, not what they know to be acknowledged (F6, D13). An ack needs every member of the set,
 //    so every acknowledged byte is below it, whichever members answered.
-// 3. Differing answers, an unclean replica or a joiner are made equal under a version of their own (F2).
+// 3. Where bytes were overwritten, clean members may differ below the common length by what was not
+//    acknowledged: the shortest one's content is the content (D13, F10).
+// 4. Differing answers, an unclean replica or a joiner are made equal under a version of their own (F2).
+// 5. A sealed chunk that is opened again goes on from exactly what was sealed: whoever answers something else
+//    takes no part. What was sealed never gets shorter.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +29,9 @@ struct GrantSituation {
   size_t min_replicas = 1;       // 1 for a one-replica file, else min_write_replicas
   size_t joiner_candidates = 0;  // servers that could take a new replica
   uint64_t writer_acked = 0;
+  uint64_t sealed_length = 0;    // at the chunk's last committed seal
+  // The record is sealed, with this digest: the content tells a good replica, whatever boot of its server.
+  std::optional<uint32_t> sealed_digest;
   bool patient = false;          // there is time to wait for those who have not answered
 };
 

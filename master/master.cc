@@ -38,6 +38,7 @@
 #include "master/server_table.h"
 #include "master/serving.h"
 #include "master/session_table.h"
+#include "master/standing_grant.h"
 #include "master/token_keys.h"
 #include "master/token_service.h"
 #include "master/trash.h"
@@ -141,9 +142,11 @@ struct Master::Parts {
         attempts(env, store, chunks, sessions, orders, serving),
         giver(env, sessions, servers, leases, orders, attempts, keys),
         granter(env, store, chunks, servers, locations, leases, orders, attempts, giver, GrantOptions(o)),
-        add_chunk(env, store, answers, names, sessions, chunks, servers, locations, orders, giver, granter, serving,
-                  AddChunkOptions(o)),
-        commit_seal(env, store, answers, names, sessions, files, chunks, attempts, servers, locations, leases),
+        standing(env, chunks, locations, leases, giver, attempts),
+        add_chunk(env, store, answers, names, sessions, chunks, servers, locations, orders, giver, granter, standing,
+                  serving, AddChunkOptions(o)),
+        commit_seal(env, Changes(store, answers, serving), names, sessions, files, chunks, attempts, servers, locations,
+                    leases),
         recoverer(env, store, names, sessions, files, chunks, servers, locations, leases, orders, attempts, serving,
                   RecoveryOptions(o)),
         view(env, store, servers, locations, leases),
@@ -155,7 +158,7 @@ struct Master::Parts {
         truncate(env, store, Changes(store, answers, serving), names, sessions, files,
                  [this](Recoverer::Ask ask) { return recoverer.Recover(std::move(ask)); }),
         concat(env, Changes(store, answers, serving), names, sessions, files, purge, chunks),
-        chunk_service(store, answers, names, sessions, chunks, view, add_chunk, granter, commit_seal),
+        chunk_service(store, answers, names, sessions, chunks, view, add_chunk, granter, standing, commit_seal),
         tokens(store, names, sessions, chunks, giver, keys),
         lease_service(env, store, answers, names, sessions, files, recoverer),
         report(env, store, names, sessions, chunks, view, servers, serving, secret.cluster),
@@ -188,6 +191,7 @@ struct Master::Parts {
   Attempts attempts;
   LeaseGiver giver;
   Granter granter;
+  StandingGrants standing;
   AddChunk add_chunk;
   CommitSeal commit_seal;
   Recoverer recoverer;

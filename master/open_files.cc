@@ -110,18 +110,22 @@ Result<OpenFiles::Created> OpenFiles::Create(Batch* batch, const CreateSpec& spe
 }
 
 Status OpenFiles::CheckAllSealed(const Entry& entry) const {
-  // A chunk is added only after those before it were sealed, so the last one speaks for all.
-  if (entry.inode.chunk_count() == 0) return {};
-  auto last = chunks_.At(entry.id, entry.inode.chunk_count() - 1);
-  if (!last) return Fail(last.error());
-  if (!*last) {
-    return Fail(Code::kCorrupt, fmt::format("file {} has no record of its chunk {}", ToString(entry.id),
-                                            entry.inode.chunk_count() - 1));
+  const auto session = sessions_.Find(entry.id);
+  if (!session || !session->open_chunk || PICKET_MUTANT(close_checks_sealed)) return {};
+  auto open = chunks_.Get(session->open_chunk);
+  if (!open) return Fail(open.error());
+  const std::string chunk = ToString(session->open_chunk);
+  if (!*open) return Fail(Code::kCorrupt, fmt::format("file {} has no record of its chunk {}", ToString(entry.id), chunk));
+  // Marks are above the version that its record names: closed like that, no replica of it would count.
+  if ((*open)->sealed()) {
+    return Fail(Error(Code::kConflict, fmt::format("file {} cannot be closed: the attempt to open its chunk {} ({}) again "
+                                                   "has not come to its end",
+                                                   ToString(entry.id), (*open)->index(), chunk))
+                    .WithTokens((*open)->current(), (*open)->minted())
+                    .WithNextStep("ask for the grant again and seal the chunk, or recover the file"));
   }
-  if ((*last)->record.sealed() || PICKET_MUTANT(close_checks_sealed)) return {};
   return Fail(Error(Code::kConflict, fmt::format("file {} cannot be closed: its chunk {} ({}) is not sealed",
-                                                 ToString(entry.id), entry.inode.chunk_count() - 1,
-                                                 ToString((*last)->id)))
+                                                 ToString(entry.id), (*open)->index(), chunk))
                   .WithNextStep("seal the chunk, commit the seal, then close"));
 }
 

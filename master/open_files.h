@@ -51,7 +51,7 @@ class OpenFiles {
   // kConflict when a condition does not hold any more.
   Result<Entry> Close(Batch* batch, Entry entry, int64_t mtime_ns);
 
-  // kConflict naming the first chunk that is not sealed.
+  // kConflict naming the chunk that is open, or that an attempt to open it again left between two sets.
   Status CheckAllSealed(const Entry& entry) const;
 
   // Gives the file up. A file that does not exist any more is success; kInvalidArgument: the file was there

@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "common/base/error.h"
 #include "common/base/rng.h"
 
 namespace picket {
@@ -48,6 +49,16 @@ std::vector<ServerId> Place(const PlacementRequest& request, const std::vector<P
     chosen.push_back(pick->server);
   }
   return chosen;
+}
+
+std::string DescribeUnfit(uint64_t chunk_bytes, const std::vector<PlacementCandidate>& candidates) {
+  std::string out;
+  for (const PlacementCandidate& c : candidates) {
+    if (!c.live || c.free_bytes >= chunk_bytes) continue;
+    out += (out.empty() ? "" : ", ") + ToString(c.server) + " (" + std::string(CodeName(Code::kNoSpace)) + ": " +
+           std::to_string(c.free_bytes) + " bytes free)";
+  }
+  return out;
 }
 
 }  // namespace picket

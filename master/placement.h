@@ -31,6 +31,9 @@ struct PlacementRequest {
   uint64_t tie = 0;                   // random: spreads the choice among equals
 };
 
+// Why live servers could not take a chunk of that size, each with its reason: for the message of a refusal.
+std::string DescribeUnfit(uint64_t chunk_bytes, const std::vector<PlacementCandidate>& candidates);
+
 // At most `count` servers, best first; fewer when there are not that many fit ones.
 std::vector<ServerId> Place(const PlacementRequest& request, const std::vector<PlacementCandidate>& candidates);
 

@@ -26,12 +26,13 @@ bool IsUnreached(Code code) {
          code == Code::kConflict;
 }
 
-std::shared_ptr<Round> Promises::Open(const Attempt& attempt, const record::Chunk& record,
+std::shared_ptr<Round> Promises::Open(const Attempt& attempt, Version from,
+                                      const std::vector<record::Member>& participants,
                                       const std::vector<ServerId>& left_out) const {
   auto round = std::make_shared<Round>(env_);
   round->attempt = attempt;
-  round->from = Version(record.current());
-  for (const record::Member& member : record.members()) {
+  round->from = from;
+  for (const record::Member& member : participants) {
     Seat& seat = round->seats.emplace_back();
     seat.answer.server = ServerId(member.server());
     seat.committed = Incarnation(member.incarnation());
@@ -126,6 +127,7 @@ void Promises::Take(Seat* seat, const Round& round, Incarnation asked, proto::Ad
   seat->answer.length = response.length();
   seat->answer.block_crcs.assign(response.block_crcs().begin(), response.block_crcs().end());
   seat->answer.known_acked = response.known_acked();
+  seat->answer.overwritten = response.overwritten();
   seat->incarnation = asked;
   seat->instance = InstanceId(response.instance());
   seat->received = env_.Now();

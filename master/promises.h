@@ -18,7 +18,7 @@ namespace picket {
 // One member's seat in a round of promises.
 struct Seat {
   MemberAnswer answer;
-  Incarnation committed;    // in `members`
+  Incarnation committed;    // in `members`, or as the participant is known
   Incarnation incarnation;  // that answered
   InstanceId instance;
   Mono received;            // when its last answer came
@@ -49,8 +49,8 @@ class Promises {
   Promises(Env& env, ServerTable& servers, Orders& orders, Attempts& attempts, Options options)
       : env_(env), activated_(env.Now()), servers_(servers), orders_(orders), attempts_(attempts), options_(options) {}
 
-  // A round with a seat per member of `record`; `left_out` are not asked yet.
-  std::shared_ptr<Round> Open(const Attempt& attempt, const record::Chunk& record,
+  // A round from version `from` on with a seat per participant; `left_out` are not asked yet.
+  std::shared_ptr<Round> Open(const Attempt& attempt, Version from, const std::vector<record::Member>& participants,
                               const std::vector<ServerId>& left_out) const;
   // Asks every seat not asked yet, those left out too when `all`. Each is asked until it answers, refuses
   // for good or the round is over; Round::changed tells.

@@ -36,8 +36,7 @@ Task<Result<Agreed>> Reconciler::Fill(Attempt attempt, Version from, Agreed memb
     if (!record) co_return Fail(record.error());
     create.set_chunk_size(record->chunk_size());
     auto created = co_await orders_.Send<proto::CreateReplicaResponse>(
-        proto::CREATE_REPLICA, member.server, member.incarnation, attempt.id, std::move(create),
-        order_timeout_);
+        proto::CREATE_REPLICA, member.server, member.incarnation, attempt.id, std::move(create), order_timeout_);
     if (!created) co_return Fail(created.error());
     member.instance = InstanceId(created->instance());
     servers_.NoteCreation(member.server);
@@ -53,8 +52,7 @@ Task<Result<Agreed>> Reconciler::Fill(Attempt attempt, Version from, Agreed memb
   // Filling may move the whole chunk.
   auto response = co_await orders_.Send<proto::AdvanceVersionResponse>(proto::ADVANCE_VERSION, member.server,
                                                                        member.incarnation, attempt.id,
-                                                                       std::move(request),
-                                                                       3 * order_timeout_);
+                                                                       std::move(request), 3 * order_timeout_);
   if (!response) co_return Fail(response.error());
   const std::vector<uint32_t> got(response->block_crcs().begin(), response->block_crcs().end());
   if (response->version() != attempt.to.value || response->length() != length || got != crcs ||
@@ -69,7 +67,7 @@ Task<Result<Agreed>> Reconciler::Fill(Attempt attempt, Version from, Agreed memb
 }
 
 Task<Result<Formed>> Reconciler::MakeEqual(std::shared_ptr<Round> round, GrantPlan plan,
-                                              std::vector<ServerId> left_out, std::vector<ServerId>* failed) {
+                                              std::vector<ServerId> left_out, Failures* failures) {
   const Version exactly = round->attempt.to;
   auto next = co_await attempts_.Next(round->attempt);
   if (!next) co_return Fail(next.error());
@@ -84,7 +82,7 @@ Task<Result<Formed>> Reconciler::MakeEqual(std::shared_ptr<Round> round, GrantPl
   for (uint32_t crc : plan.block_crcs) set.add_block_crcs(crc);
   const Server* source_server = servers_.Find(source.answer.server);
   if (source_server == nullptr || source_server->incarnation != source.incarnation) {
-    failed->push_back(source.answer.server);
+    failures->insert_or_assign(source.answer.server, Error(Code::kUnavailable, "the source of the content restarted"));
     co_return formed;
   }
   set.mutable_source()->set_server(source.answer.server.value);
@@ -131,7 +129,7 @@ Task<Result<Formed>> Reconciler::MakeEqual(std::shared_ptr<Round> round, GrantPl
                ToString(members[i].server), filled[i].error().ToString());
     complete = false;
     // A member that could not be reached is asked again, as it may come back with its bytes.
-    if (i >= plan.set.size() || !IsUnreached(filled[i].error().code)) failed->push_back(members[i].server);
+    if (i >= plan.set.size() || !IsUnreached(filled[i].error().code)) failures->insert_or_assign(members[i].server, filled[i].error());
   }
   if (!complete) co_return formed;
   // In the order of the members, new ones last.

@@ -7,6 +7,7 @@
 // Runs on the master's executor.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -34,15 +35,18 @@ struct Formed {
   std::vector<Agreed> set;
 };
 
+// Servers that failed during a grant, and how.
+using Failures = std::map<ServerId, Error>;
+
 class Reconciler {
  public:
   Reconciler(Env& env, ServerTable& servers, Orders& orders, Attempts& attempts, Nanos order_timeout)
       : env_(env), servers_(servers), orders_(orders), attempts_(attempts), order_timeout_(order_timeout) {}
 
   // Mints the next number of the attempt and carries out `plan` (a kReconcile one) under it. An empty set: it
-  // failed, and `failed` names who is to be left out of the next one. Ends the round.
+  // failed, and `failures` names who is to be left out of the next one. Ends the round.
   Task<Result<Formed>> MakeEqual(std::shared_ptr<Round> round, GrantPlan plan, std::vector<ServerId> left_out,
-                                 std::vector<ServerId>* failed);
+                                 Failures* failures);
   // Servers that could take a new replica, the best first.
   std::vector<ServerId> JoinerCandidates(const Round& round, const std::vector<ServerId>& left_out, size_t count,
                                          uint64_t chunk_bytes) const;

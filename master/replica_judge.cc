@@ -7,7 +7,9 @@ namespace picket {
 namespace {
 
 bool HasSealedContent(const record::Chunk& record, const ReplicaFacts& replica) {
-  return replica.length == record.length() && (PICKET_MUTANT(sealed_digest) || replica.digest == record.digest());
+  if (replica.length != record.length()) return false;
+  // An open replica reports no digest.
+  return replica.state != proto::SEALED || replica.digest == record.digest() || PICKET_MUTANT(sealed_digest);
 }
 
 Worth JudgeOfSealed(const record::Chunk& record, const ReplicaFacts& replica) {
@@ -18,7 +20,7 @@ Worth JudgeOfSealed(const record::Chunk& record, const ReplicaFacts& replica) {
   if (replica.version.value < record.current() || PICKET_MUTANT(between_readable)) return Worth::kStale;
   // At most `minted`. A replica that is being filled has not the bytes yet.
   const bool open = replica.state == proto::OPEN || replica.state == proto::RECOVERING;
-  return open || (sealed && HasSealedContent(record, replica)) ? Worth::kBetween : Worth::kStale;
+  return (open || sealed) && HasSealedContent(record, replica) ? Worth::kBetween : Worth::kStale;
 }
 
 }  // namespace

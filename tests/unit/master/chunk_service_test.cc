@@ -146,22 +146,83 @@ TEST_F(ChunkTest, NoServerIsNamed) {
 
 TEST_F(ChunkTest, NewChunkNeedsTheRightPlaceAndWriter) {
   file = Create("/f");
-  EXPECT_EQ(AddChunk(file, 1).error().code, Code::kConflict);
+  EXPECT_EQ(AddChunk(file, uint64_t{1} << 40).error().code, Code::kInvalidArgument);
   ASSERT_TRUE(AddChunk(file, 0));
   EXPECT_EQ(AddChunk(file, 1).error().code, Code::kConflict);  // chunk 0 is not sealed
   EXPECT_EQ(AddChunk(OpenFile{file.inode, file.generation - 1}, 0).error().code, Code::kStaleGeneration);
   EXPECT_EQ(AddChunk(OpenFile{file.inode + 1, file.generation}, 0).error().code, Code::kNotFound);
 }
 
-TEST_F(ChunkTest, ChunkBeforeMustBeFull) {
+// A chunk goes anywhere: what lies between is a hole, which can be filled later. One is open at a time.
+TEST_F(ChunkTest, AHoleIsLeftAndFilled) {
   WriteFile("/f", "short", /*close=*/false);
-  auto refused = AddChunk(file, 1);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Code::kConflict);
-  EXPECT_THAT(refused.error().message, HasSubstr("not full"));
-  WriteFile("/g", std::string(1 << 20, 'x'), /*close=*/false);
-  auto added = AddChunk(file, 1);
-  EXPECT_TRUE(added) << added.error().ToString();
+  const auto add = [&](uint64_t index, const std::string& bytes) {
+    auto added = AddChunk(file, index);
+    ASSERT_TRUE(added) << added.error().ToString();
+    EXPECT_EQ(AddChunk(file, index + 1).error().code, Code::kConflict);
+    Write(*added, bytes);
+    auto sealed = CommitSeal(Seal(file, *added));
+    ASSERT_TRUE(sealed) << sealed.error().ToString();
+  };
+  add(3, "far");
+  auto seen = GetFile("/f");
+  EXPECT_EQ(seen->status().chunk_count(), 4u);
+  EXPECT_EQ(seen->status().length(), (3u << 20) + 3);
+  EXPECT_EQ(seen->status().stored_bytes(), 8u);
+  ASSERT_EQ(seen->chunks_size(), 2);
+  EXPECT_EQ(seen->chunks(1).index(), 3u);
+  add(1, "between");
+  seen = GetFile("/f");
+  EXPECT_EQ(seen->status().chunk_count(), 4u);
+  EXPECT_EQ(seen->status().length(), (3u << 20) + 3);
+  EXPECT_EQ(seen->status().stored_bytes(), 15u);
+  ASSERT_EQ(seen->chunks_size(), 3);
+  EXPECT_EQ(AddChunk(file, 1).error().code, Code::kConflict);  // taken, and sealed
+  proto::CloseRequest close;
+  Identify(close.mutable_mutation());
+  close.set_inode(file.inode);
+  close.set_generation(file.generation);
+  close.set_holder(kWriter);
+  ASSERT_TRUE(Call<proto::CloseResponse>(proto::CLOSE, close));
+  Delete("/f");
+  world.RunFor(20s);
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(disk(i).replicas.empty()) << i;
+}
+
+TEST_F(ChunkTest, AnEmptyChunkBehindAHoleLeavesNoHole) {
+  WriteFile("/f", "short", /*close=*/false);
+  auto added = AddChunk(file, 5);
+  ASSERT_TRUE(added) << added.error().ToString();
+  EXPECT_EQ(GetFile("/f")->status().chunk_count(), 6u);
+  ASSERT_TRUE(CommitSeal(Seal(file, *added)));
+  EXPECT_EQ(GetFile("/f")->status().chunk_count(), 1u);
+  EXPECT_EQ(GetFile("/f")->status().length(), 5u);
+}
+
+// The writer lost the answer, and asks with a new request: its chunk is there.
+TEST_F(ChunkTest, AChunkThatIsOpenAlreadyIsGrantedAgain) {
+  file = Create("/f");
+  auto first = AddChunk(file, 0);
+  auto second = AddChunk(file, 0);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(second->token().chunk(), first->token().chunk());
+  EXPECT_GT(second->token().version(), first->token().version());
+}
+
+// The first answer names a version that replicas refuse by now: the retry gets one that they take.
+TEST_F(ChunkTest, ARetryOfAddChunkIsNotAnsweredWithAnOvertakenGrant) {
+  file = Create("/f");
+  const proto::AddChunkRequest request = AddRequest(file, 0);
+  auto first = Call<proto::WriteGrant>(proto::ADD_CHUNK, request);
+  ASSERT_TRUE(first) << first.error().ToString();
+  proto::GrantRequest other = GrantRequestFor(file, *first);
+  other.mutable_mutation()->set_first_unacked(request.mutation().sequence());
+  ASSERT_TRUE(Call<proto::WriteGrant>(proto::GRANT, other));
+  auto again = Call<proto::WriteGrant>(proto::ADD_CHUNK, request);
+  ASSERT_TRUE(again) << again.error().ToString();
+  EXPECT_EQ(again->token().chunk(), first->token().chunk());
+  EXPECT_GT(again->token().version(), first->token().version() + 1);
+  EXPECT_EQ(again->token().version(), Chunk(again->token().chunk()).version());
 }
 
 // The writer's session ends while the replicas are being created: no chunk may hang on the file.
@@ -272,7 +333,8 @@ TEST_F(ChunkTest, D9SealNeedsEveryMemberAndTheVersion) {
   EXPECT_EQ(with([](auto* r) { r->set_length((1 << 20) + 1); }), Code::kInvalidArgument);
   EXPECT_EQ(with([](auto* r) { r->set_length(0); }), Code::kInvalidArgument);
   EXPECT_EQ(with([](auto*) {}), Code::kOk);
-  EXPECT_EQ(with([](auto*) {}), Code::kConflict);  // sealed already
+  EXPECT_EQ(with([](auto* r) { r->set_digest(r->digest() + 1); }), Code::kConflict);  // sealed already
+  EXPECT_EQ(with([](auto*) {}), Code::kOk);  // as the very same
 }
 
 TEST_F(ChunkTest, RetryOfASealWithCloseIsAnsweredAgain) {

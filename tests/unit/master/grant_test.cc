@@ -394,6 +394,22 @@ TEST_F(GrantTest, RetryGetsTheSameAnswer) {
   EXPECT_EQ(first->SerializeAsString(), second->SerializeAsString());
 }
 
+// A token that every replica refuses is no answer, whoever got it first.
+TEST_F(GrantTest, ARetryIsNotAnsweredWithAnOvertakenGrant) {
+  Open();
+  const proto::GrantRequest request = GrantRequestFor(file, grant);
+  ASSERT_TRUE(Call<proto::WriteGrant>(proto::GRANT, request));
+  // A later attempt raises marks and is not committed.
+  Rule(secondary(), proto::ADVANCE_VERSION, Act::kRefuse);
+  Rule(secondary(2), proto::ADVANCE_VERSION, Act::kRefuse);
+  proto::GrantRequest later = GrantRequestFor(file, grant);
+  later.mutable_mutation()->set_first_unacked(request.mutation().sequence());
+  ASSERT_EQ(Call<proto::WriteGrant>(proto::GRANT, later).error().code, Code::kNotEnoughReplicas);
+  auto again = Call<proto::WriteGrant>(proto::GRANT, request);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, Code::kSuperseded) << again.error().ToString();
+}
+
 TEST_F(GrantTest, FencedWritersAreRefused) {
   Open();
   proto::GrantRequest request = GrantRequestFor(file, grant);
