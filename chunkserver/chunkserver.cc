@@ -3,6 +3,7 @@
 #include "chunkserver/heartbeat.h"
 #include "chunkserver/mutation.h"
 #include "chunkserver/order_service.h"
+#include "chunkserver/quarantine_service.h"
 #include "chunkserver/read_service.h"
 #include "chunkserver/record_append.h"
 #include "chunkserver/recovery_service.h"
@@ -53,7 +54,8 @@ struct Chunkserver::Parts {
         seals(e, self, store, leases, channels, changes, verifier),
         reads(e, self, store, changes),
         gate(self, state),
-        orders(e, gate, state, store, leases, channels, changes, announcer, o.dir, o.reserve_bytes),
+        orders(e, gate, state, store, leases, channels, changes, announcer, verifier, o.dir, o.reserve_bytes),
+        quarantine(e, gate, state, store, changes),
         recoveries(e, gate, store, leases, channels, changes),
         master(e, o.master),
         sequencers(e, store, verifier, master),
@@ -85,6 +87,7 @@ struct Chunkserver::Parts {
   cs::ReadService reads;
   cs::OrderGate gate;
   cs::OrderService orders;
+  cs::QuarantineService quarantine;
   cs::RecoveryService recoveries;
   Channel master;
   cs::SequencerCheck sequencers;
@@ -148,6 +151,15 @@ void Chunkserver::Parts::Register() {
   server.Handle<proto::DeleteReplicaRequest, proto::DeleteReplicaResponse>(
       proto::DELETE_REPLICA,
       [this](auto request, Mono deadline) { return orders.Delete(std::move(request), deadline); });
+  server.Handle<proto::ListQuarantineRequest, proto::ListQuarantineResponse>(
+      proto::LIST_QUARANTINE,
+      [this](auto request, Mono deadline) { return quarantine.List(std::move(request), deadline); });
+  server.Handle<proto::RestoreReplicaRequest, proto::RestoreReplicaResponse>(
+      proto::RESTORE_REPLICA,
+      [this](auto request, Mono deadline) { return quarantine.Restore(std::move(request), deadline); });
+  server.Handle<proto::PurgeQuarantineRequest, proto::PurgeQuarantineResponse>(
+      proto::PURGE_QUARANTINE,
+      [this](auto request, Mono deadline) { return quarantine.Purge(std::move(request), deadline); });
   server.Handle<proto::DescribeReplicaRequest, proto::DescribeReplicaResponse>(
       proto::DESCRIBE_REPLICA,
       [this](auto request, Mono deadline) { return orders.Describe(std::move(request), deadline); });
@@ -213,7 +225,7 @@ Task<Status> Chunkserver::Start() {
              ToString(p.self.server), p.self.cluster, p.self.incarnation.value, totals.replicas, totals.bytes,
              options_.dir, advertise.ToString());
   p.JoinCluster(options_, std::move(advertise));
-  env_.Spawn(PurgeQuarantine(this));
+  env_.Spawn(WatchQuarantine(this));
   co_return Status();
 }
 
@@ -225,15 +237,12 @@ void Chunkserver::Stop() {
   parts_->stopping.NotifyAll();
 }
 
-Task<> Chunkserver::PurgeQuarantine(Chunkserver* self) {
+Task<> Chunkserver::WatchQuarantine(Chunkserver* self) {
   Parts* p = self->parts_.get();
   while (!p->stopped) {
-    auto removed = co_await p->store.PurgeQuarantine();
-    if (!removed) {
-      PICKET_LOG(self->env_, kWarning, "{}: the quarantine cannot be purged: {}", self->options_.dir,
-                 removed.error().ToString());
-    } else if (*removed > 0) {
-      PICKET_LOG(self->env_, kInfo, "{}: {} replicas left the quarantine", self->options_.dir, *removed);
+    if (Status found = co_await p->store.quarantine().FindExpired(); !found) {
+      PICKET_LOG(self->env_, kWarning, "{}: the quarantine cannot be looked through: {}", self->options_.dir,
+                 found.error().ToString());
     }
     if (p->stopped) co_return;
     (void)co_await p->stopping.WaitFor(self->options_.purge_every);

@@ -21,7 +21,7 @@ struct ChunkserverOptions {
   std::string rack = "default";
   uint64_t reserve_bytes = 1 << 30;   // of the disk, not offered to the master
   uint32_t lease_margin_percent = 2;  // of a lease that is not used: clocks drift
-  Nanos quarantined_for = 24h;        // deleted replicas wait that long
+  Nanos quarantined_for = 24h;        // deleted replicas wait that long, and for the master's consent
   Nanos purge_every = 10min;
 };
 
@@ -51,7 +51,8 @@ class Chunkserver {
 
  private:
   struct Parts;
-  static Task<> PurgeQuarantine(Chunkserver* self);
+  // Finds, from time to time, what has been in quarantine long enough; heartbeats offer it to the master.
+  static Task<> WatchQuarantine(Chunkserver* self);
 
   Env& env_;
   const ChunkserverOptions options_;

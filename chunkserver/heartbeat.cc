@@ -117,6 +117,21 @@ Task<Result<proto::HeartbeatResponse>> Heartbeat::BeatOnce(const MasterSession* 
     *beat.add_changed() = store_.Report(*replica, self_.incarnation);
   }
   for (ChunkId chunk : changes.removed) beat.add_removed(chunk.value);
+  const std::set<ChunkId> tombstones = tombstones_.Offer();
+  for (ChunkId chunk : tombstones) {
+    ReplicaPtr replica = store_.Find(chunk);
+    auto* offered = beat.add_tombstones();
+    offered->set_chunk(chunk.value);
+    offered->set_version(replica->marks().version.value);
+  }
+  for (const auto& [name, entry] : store_.quarantine().expired()) {
+    if (static_cast<size_t>(beat.expired_quarantine_size()) == kMaxExpired) break;
+    auto* offered = beat.add_expired_quarantine();
+    offered->set_name(name);
+    offered->set_chunk(entry.chunk.value);
+    offered->set_version(entry.slot->version.value);
+  }
+  beat.set_beat(++beats_);
   const Mono sent = env_.Now();
   const Nanos timeout = std::clamp<Nanos>(session->heartbeat, 1s, Registrar::kCallTimeout);
   auto answer = co_await master_.Call<proto::HeartbeatResponse>(proto::HEARTBEAT, beat, timeout);
@@ -127,6 +142,22 @@ Task<Result<proto::HeartbeatResponse>> Heartbeat::BeatOnce(const MasterSession* 
   }
   for (const auto& e : answer->extended()) {
     leases_.Extend(ChunkId(e.chunk()), Version(e.version()), sent, std::chrono::milliseconds(answer->lease_ms()));
+  }
+  // Only what this beat offered: nothing else was judged.
+  for (uint64_t chunk : answer->forget()) {
+    if (!tombstones.contains(ChunkId(chunk))) continue;
+    if (Status gone = co_await tombstones_.Forget(ChunkId(chunk)); !gone) {
+      PICKET_LOG(env_, kWarning, "chunk {}: its tombstone stays: {}", ToHex(chunk), gone.error().ToString());
+    }
+  }
+  for (const std::string& name : answer->purge_quarantine()) {
+    if (!store_.quarantine().expired().contains(name)) continue;
+    auto removed = co_await store_.Purge(name);
+    if (removed) {
+      PICKET_LOG(env_, kInfo, "{} left the quarantine: its time is over, and the master agrees", name);
+    } else {
+      PICKET_LOG(env_, kWarning, "{} stays in quarantine: {}", name, removed.error().ToString());
+    }
   }
   co_return answer;
 }

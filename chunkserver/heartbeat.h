@@ -9,6 +9,7 @@
 #include "chunkserver/lease_holder.h"
 #include "chunkserver/registrar.h"
 #include "chunkserver/token_verifier.h"
+#include "chunkserver/tombstones.h"
 #include "common/env/sync.h"
 
 namespace picket::cs {
@@ -26,6 +27,7 @@ class Heartbeat {
         registrar_(registrar),
         master_(master),
         verifier_(verifier),
+        tombstones_(env, self, state, store, verifier),
         stopping_(env) {
     verifier_.OnUnknownKey([this] { BeatSoon(); });
   }
@@ -44,6 +46,7 @@ class Heartbeat {
   }
 
   static constexpr size_t kMaxChanges = 5000;  // in one heartbeat
+  static constexpr size_t kMaxExpired = 200;   // of quarantine, in one heartbeat
   static constexpr Nanos kSoonest = 200ms;     // between two beats
   static constexpr Nanos kFirstPause = 200ms;
   static constexpr Nanos kLongestPause = 10s;
@@ -65,6 +68,8 @@ class Heartbeat {
   Registrar& registrar_;
   Channel& master_;
   TokenVerifier& verifier_;
+  Tombstones tombstones_;
+  uint64_t beats_ = 0;  // rises over sessions too
   Signal stopping_;
   bool stopped_ = false;
   bool registered_ = false;

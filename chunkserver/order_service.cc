@@ -52,7 +52,7 @@ Task<Result<proto::CreateReplicaResponse>> OrderService::CreateLocked(ReplicaPtr
   if (replica->file && replica->marks().state != ReplicaState::kTombstone) {
     // A stale replica of a lower version: its bytes go to quarantine, a joiner begins anew.
     leases_.Drop(replica->chunk);
-    PICKET_CO_TRY(co_await DeleteLocked(replica));
+    PICKET_CO_TRY(co_await DeleteLocked(replica, Retired::kReplaced));
   }
   auto instance = co_await state_.NextInstance();
   if (!instance) co_return Fail(instance.error());
@@ -204,7 +204,7 @@ Task<Result<proto::DeleteReplicaResponse>> OrderService::Delete(proto::DeleteRep
   if (!step) co_return Refusal(step.error());
   if (*step == DeleteStep::kDelete) {
     leases_.Drop(chunk);
-    if (Status deleted = co_await DeleteLocked(replica); !deleted) co_return Refusal(deleted.error());
+    if (Status deleted = co_await DeleteLocked(replica, Retired::kDeleted); !deleted) co_return Refusal(deleted.error());
     PICKET_LOG(env_, kInfo, "chunk {}: replica deleted by order (version {}, instance {}); its bytes are in quarantine",
                ToString(chunk), Version(r.version()).ToString(), r.instance());
   } else if (replica && replica->file) {
@@ -213,8 +213,13 @@ Task<Result<proto::DeleteReplicaResponse>> OrderService::Delete(proto::DeleteRep
   co_return proto::DeleteReplicaResponse();
 }
 
-Task<Status> OrderService::DeleteLocked(ReplicaPtr replica) {
-  PICKET_CO_TRY(co_await store_.Delete(replica));
+Task<Status> OrderService::DeleteLocked(ReplicaPtr replica, Retired why) {
+  Retirement retirement;
+  retirement.boot = gate_.self().incarnation;
+  retirement.epoch = gate_.epoch();
+  retirement.key = keys_.newest_key();
+  retirement.why = why;
+  PICKET_CO_TRY(co_await store_.Delete(replica, retirement));
   replica->answered_at.reset();
   changes_.Removed(replica->chunk);
   Trace(ProtocolEvent::Kind::kReplicaDeleted, *replica, 0);

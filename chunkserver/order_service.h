@@ -13,6 +13,7 @@
 #include "chunkserver/order_gate.h"
 #include "chunkserver/replica_store.h"
 #include "chunkserver/server_state.h"
+#include "chunkserver/token_verifier.h"
 #include "common/rpc/client.h"
 #include "proto/chunkserver_master.pb.h"
 
@@ -21,7 +22,7 @@ namespace picket::cs {
 class OrderService {
  public:
   OrderService(Env& env, OrderGate& gate, ServerState& state, ReplicaStore& store, LeaseHolder& leases,
-               ChannelPool& channels, ChangeLog& changes, AckedAnnouncer& announcer, std::string dir,
+               ChannelPool& channels, ChangeLog& changes, AckedAnnouncer& announcer, const TokenVerifier& keys, std::string dir,
                uint64_t reserve_bytes)
       : env_(env),
         gate_(gate),
@@ -31,6 +32,7 @@ class OrderService {
         channels_(channels),
         changes_(changes),
         announcer_(announcer),
+        keys_(keys),
         dir_(std::move(dir)),
         reserve_bytes_(reserve_bytes) {}
 
@@ -44,7 +46,7 @@ class OrderService {
  private:
   Task<Result<proto::CreateReplicaResponse>> CreateLocked(ReplicaPtr replica, proto::CreateReplicaRequest request);
   Task<Status> Raise(ReplicaPtr replica, proto::AdvanceVersionRequest request, Mono deadline);
-  Task<Status> DeleteLocked(ReplicaPtr replica);
+  Task<Status> DeleteLocked(ReplicaPtr replica, Retired why);
   void Trace(ProtocolEvent::Kind kind, const Replica& replica, uint64_t length, uint64_t value = 0);
   std::unexpected<Error> Refusal(Error e) const;
 
@@ -56,6 +58,7 @@ class OrderService {
   ChannelPool& channels_;
   ChangeLog& changes_;
   AckedAnnouncer& announcer_;
+  const TokenVerifier& keys_;
   const std::string dir_;
   const uint64_t reserve_bytes_;
 };

@@ -58,11 +58,13 @@ Task<Result<std::unique_ptr<ReplicaFile>>> ReplicaFile::Create(Env* env, std::st
   auto data = co_await env->fs().Open(data_path, OpenMode::kCreateNew);
   if (!data) co_return Fail(data.error());
   Status made = co_await (*data)->Reserve(slot.chunk_size);
+  bool meta_made = false;
   if (made) {
     auto meta = co_await env->fs().Open(meta_path, fresh ? OpenMode::kCreateNew : OpenMode::kReadWrite);
     if (!meta) {
       made = Fail(meta.error());
     } else {
+      meta_made = fresh;
       // Zeros are written, not left as holes: every later change overwrites.
       const uint64_t from = fresh ? 0 : kProgressOffset;
       Buffer bytes = Zeros(kTableOffset + TableBytes(slot.chunk_size) - from);
@@ -87,7 +89,7 @@ Task<Result<std::unique_ptr<ReplicaFile>>> ReplicaFile::Create(Env* env, std::st
     }
   }
   // Nothing was promised: the names may go.
-  co_await RemoveNewFiles(env, data_path, meta_path, fresh);
+  co_await RemoveNewFiles(env, data_path, meta_path, meta_made);
   co_return Fail(std::move(made).error());
 }
 
@@ -388,13 +390,17 @@ Task<Status> ReplicaFile::Settle() {
   co_return Status();
 }
 
-Task<Status> ReplicaFile::Entomb(int64_t wall_ns) {
+Task<Status> ReplicaFile::Entomb(Retirement r) {
   auto ticket = co_await slot_lock_.Lock();
   auto meta = co_await OpenMeta();
   if (!meta) co_return Fail(meta.error());
   Slot next = slot_;
   next.state = ReplicaState::kTombstone;
-  next.deleted_ns = wall_ns;
+  next.deleted_ns = r.wall_ns;
+  next.raised_in = r.boot;
+  if (r.epoch.number > 0) next.epoch = r.epoch;
+  next.retired_key = r.key;
+  next.retired = r.why;
   next.overwritten = false;
   ++next.lineage;
   const bool redo = redo_ || slot_.overwritten;

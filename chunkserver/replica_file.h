@@ -44,6 +44,15 @@ struct Marking {
   uint64_t revision = 0;
 };
 
+// What a tombstone remembers of the deletion: until nothing of that time can come late any more (F21).
+struct Retirement {
+  int64_t wall_ns = 0;
+  Incarnation boot;
+  Epoch epoch;       // of the master that ordered it
+  uint64_t key = 0;  // the newest that signs client tokens, as far as is known here
+  Retired why = Retired::kUnknown;
+};
+
 class ReplicaFile {
  public:
   // A replica that exists; `dir` holds both files. Nothing is opened.
@@ -52,7 +61,8 @@ class ReplicaFile {
 
   // Makes both files, space for the whole chunk and the first slot durable, or nothing. With `over`, the
   // slot of a tombstone, its meta file is taken over and the marks in it stay until the new slot is
-  // durable. `slot` needs no sequence, lengths or lineage. kNoSpace, kIoError.
+  // durable. `slot` needs no sequence, lengths or lineage. kNoSpace, kIoError;
+  // kAlreadyExists: a file of that name is there, which stays.
   static Task<Result<std::unique_ptr<ReplicaFile>>> Create(Env* env, std::string dir, Slot slot, const Slot* over);
 
   const Slot& slot() const { return slot_; }
@@ -119,7 +129,7 @@ class ReplicaFile {
   Task<Status> DropRedo();
 
   // Durable tombstone with the marks; the files are closed and the data is left to be moved away.
-  Task<Status> Entomb(int64_t wall_ns);
+  Task<Status> Entomb(Retirement retirement);
   // Says durably (if the disk lets it) that the replica is not to be used.
   Task<> MarkCorrupt(std::string why);
 

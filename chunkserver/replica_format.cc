@@ -72,7 +72,7 @@ std::string EncodeSlot(const Slot& s) {
   for (uint64_t v :
        {s.raised_in.value, s.instance.value, s.attempt.value, s.chunk_size, s.sealed_generation.value, s.lineage,
         uint64_t{s.epoch.number}, s.epoch.nonce, s.revision, static_cast<uint64_t>(s.deleted_ns),
-        uint64_t{s.overwritten}}) {
+        uint64_t{s.overwritten}, s.retired_key, static_cast<uint64_t>(s.retired)}) {
     PutFixed(&out, v);
   }
   out.resize(kSlotCrcOffset);
@@ -120,6 +120,8 @@ Result<Slot> DecodeSlot(std::string_view bytes) {
   s.revision = in.Take<uint64_t>();
   s.deleted_ns = in.Take<int64_t>();
   s.overwritten = in.Take<uint64_t>() != 0;
+  s.retired_key = in.Take<uint64_t>();
+  s.retired = static_cast<Retired>(std::min<uint64_t>(in.Take<uint64_t>(), static_cast<uint64_t>(Retired::kReplaced)));
   if (!ValidChunkSize(s.chunk_size) || s.length > s.chunk_size || s.durable_length > s.length) {
     return Fail(Code::kCorrupt, "the slot's lengths contradict each other");
   }

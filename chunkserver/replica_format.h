@@ -43,6 +43,13 @@ enum class ReplicaState : uint8_t {
 };
 std::string_view StateName(ReplicaState state);
 
+// Why a replica went to quarantine.
+enum class Retired : uint8_t {
+  kUnknown = 0,   // by software that did not say
+  kDeleted = 1,   // by the master's order
+  kReplaced = 2,  // stale: the master created a newer one here
+};
+
 struct Slot {
   uint64_t sequence = 0;
   std::string cluster;  // hex, at most kMaxClusterName bytes
@@ -55,16 +62,20 @@ struct Slot {
   uint64_t durable_length = 0;  // bytes that survive a power cut
   uint32_t tail_crc = 0;        // of [last block boundary, durable_length); 0 when that is empty
   uint32_t digest = 0;          // sealed: CRC32C over the CRC table
-  Incarnation raised_in;        // the boot in which the mark was raised (F4)
+  Incarnation raised_in;        // the boot in which the mark was raised (F4); of a tombstone: of the deletion
   InstanceId instance;
   AttemptId attempt;  // of the order that created the instance
   uint64_t chunk_size = 0;
-  Generation sealed_generation;  // under which it was sealed last (F11)
+  Generation sealed_generation;  // of the seal whose content this is; 0 = of none (F11)
   uint64_t lineage = 0;
   Epoch epoch;  // of the last order that wrote this slot, with its revision (F12)
   uint64_t revision = 0;
   int64_t deleted_ns = 0;  // tombstones and quarantined replicas: wall time of the deletion
   bool overwritten = false;  // bytes were replaced since it was last sealed, or created (D13)
+  // Tombstones and quarantined replicas: the newest key that tokens were signed with then, as far as was known
+  // here (F21), and why.
+  uint64_t retired_key = 0;
+  Retired retired = Retired::kUnknown;
 
   bool operator==(const Slot&) const = default;
 };

@@ -6,16 +6,6 @@
 namespace picket::cs {
 namespace {
 
-// At most the first `size` bytes.
-Task<Result<Buffer>> ReadHead(Fs* fs, std::string path, size_t size) {
-  auto file = co_await fs->Open(path, OpenMode::kReadOnly);
-  if (!file) co_return Fail(file.error());
-  Buffer bytes = Buffer::Allocate(size);
-  auto n = co_await (*file)->ReadAt(0, bytes);
-  if (!n) co_return Fail(n.error());
-  co_return bytes.Slice(0, *n);
-}
-
 // False also when that cannot be found out.
 Task<bool> IsEmptyFile(Fs* fs, std::string path) {
   auto head = co_await ReadHead(fs, path, 1);
@@ -254,8 +244,8 @@ Task<Status> ReplicaStore::Create(ReplicaPtr replica, Slot slot) {
   co_return Status();
 }
 
-Task<Status> ReplicaStore::Delete(ReplicaPtr replica) {
-  const int64_t now = env_.WallNanos();
+Task<Status> ReplicaStore::Delete(ReplicaPtr replica, Retirement retirement) {
+  retirement.wall_ns = env_.WallNanos();
   auto file = replica->file;
   if (file->overwritten() && file->dirty()) {
     // Both quarantined files together are the whole replica.
@@ -264,13 +254,15 @@ Task<Status> ReplicaStore::Delete(ReplicaPtr replica) {
                  ToString(replica->chunk), placed.error().message);
     }
   }
-  const Slot slot = file->slot();
-  if (Status saved = co_await quarantine_.SaveMeta(slot, now); !saved) {
+  Slot slot = file->slot();
+  slot.deleted_ns = retirement.wall_ns;
+  slot.retired = retirement.why;
+  if (Status saved = co_await quarantine_.SaveMeta(slot); !saved) {
     // A replica that can't be read is deleted all the same; its data is kept.
     PICKET_LOG(env_, kWarning, "chunk {}: its marks could not be copied to quarantine: {}", ToString(replica->chunk),
                saved.error().message);
   }
-  PICKET_CO_TRY(co_await replica->file->Entomb(now));
+  PICKET_CO_TRY(co_await replica->file->Entomb(retirement));
   replica->last_serial = 0;
   replica->known_acked = 0;
   if (Status moved = co_await quarantine_.MoveData(slot); !moved) {
@@ -278,6 +270,17 @@ Task<Status> ReplicaStore::Delete(ReplicaPtr replica) {
                ToString(replica->chunk), moved.error().message);
   }
   co_return Status();
+}
+
+std::vector<ReplicaPtr> ReplicaStore::Tombstones(ChunkId* after, size_t limit) const {
+  std::vector<ReplicaPtr> out;
+  auto it = replicas_.upper_bound(*after);
+  for (size_t i = 0; i < limit && it != replicas_.end(); ++i, ++it) {
+    *after = it->first;
+    if (it->second->marks().state == ReplicaState::kTombstone) out.push_back(it->second);
+  }
+  if (it == replicas_.end()) *after = ChunkId();
+  return out;
 }
 
 // ---- reports ---------------------------------------------------------------------------------------

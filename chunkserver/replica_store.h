@@ -117,9 +117,21 @@ class ReplicaStore {
   // Durable on return. REQUIRES: the lock, and no replica or a tombstone.
   Task<Status> Create(ReplicaPtr replica, Slot slot);
   // Leaves a durable tombstone and moves the bytes to quarantine. REQUIRES: the lock.
-  Task<Status> Delete(ReplicaPtr replica);
-  Task<Result<size_t>> PurgeQuarantine() { return quarantine_.Purge(); }
+  Task<Status> Delete(ReplicaPtr replica, Retirement retirement);
+  // Takes a tombstone away, durably: from then on nothing is known of the chunk. REQUIRES: the lock.
+  Task<Status> ForgetTombstone(ReplicaPtr replica);
 
+  // Brings the entry back under a new instance, durably: old content and marks, unclean unless it is sealed.
+  // A crash on the way leaves it in quarantine, or here. REQUIRES: the lock, no replica or a tombstone that
+  // the marks are not below (FenceRestore).
+  Task<Status> Restore(ReplicaPtr replica, std::string name, Quarantine::Meta meta, InstanceId instance);
+  Quarantine& quarantine() { return quarantine_; }
+  // Removes an entry for good, under its chunk's lock. Returns its bytes; kNotFound.
+  Task<Result<uint64_t>> Purge(std::string name);
+
+  // The tombstones among the next `limit` chunks after `after`, in the order of ids; `after` moves on, and
+  // begins anew at the end.
+  std::vector<ReplicaPtr> Tombstones(ChunkId* after, size_t limit) const;
   // In the order of chunk ids, without tombstones, beginning after `after`; at most `limit`.
   std::vector<ReplicaPtr> List(ChunkId after, size_t limit) const;
   // The highest generation that a replica of the file has here, tombstones too; none: 0. Looks at every one.

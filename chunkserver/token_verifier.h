@@ -32,6 +32,7 @@ class TokenVerifier {
   Status Learn(const proto::KeyRing& ring);
   uint64_t ring_number() const { return ring_.number; }
   // The lowest key id that is honoured here; 0 = no key yet. What was signed with a lower one is dead.
+  uint64_t newest_key() const { return ring_.keys.empty() ? 0 : ring_.keys.rbegin()->first; }
   uint64_t oldest_key() const { return ring_.keys.empty() ? 0 : ring_.keys.begin()->first; }
   // Runs whenever a token of an unknown key was seen.
   void OnUnknownKey(std::function<void()> fn) { unknown_key_ = std::move(fn); }

@@ -373,7 +373,7 @@ TEST_F(OverwriteTest, ReadersAndWritersGoOnDuringASync) {
 TEST_F(OverwriteTest, ADeletedReplicaGoesToQuarantineWithItsOverwrites) {
   ASSERT_TRUE(Add(1, 1000));
   ASSERT_TRUE(Put(2, 100, 100));
-  ASSERT_TRUE(*rig_.Run(rig_.store->Delete(rig_.replica())));
+  ASSERT_TRUE(*rig_.Run(rig_.store->Delete(rig_.replica(), {})));
   EXPECT_FALSE(RedoExists());
   bool found = false;
   for (const std::string& path : rig_.node.disk().Files()) {

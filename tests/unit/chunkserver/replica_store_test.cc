@@ -154,7 +154,7 @@ TEST_F(ReplicaStoreTest, ThousandReplicasAreReadWithoutTheirBytes) {
 
 TEST_F(ReplicaStoreTest, DeletionLeavesATombstoneAndTheBytesInQuarantine) {
   ReplicaPtr replica = Create(1, "precious");
-  ASSERT_TRUE(*Run(store_->Delete(replica)));
+  ASSERT_TRUE(*Run(store_->Delete(replica, {})));
   EXPECT_EQ(replica->marks().state, ReplicaState::kTombstone);
   EXPECT_TRUE(store_->List(ChunkId(), 10).empty());
   EXPECT_EQ(FilesIn("d/quarantine").size(), 2u);
@@ -174,7 +174,7 @@ TEST_F(ReplicaStoreTest, AnUnsealedReplicaInQuarantineGivesBackWhatItReserved) {
   const uint64_t before = free_bytes();
   ReplicaPtr replica = Create(1, "precious");
   EXPECT_LT(free_bytes() + (1 << 20), before + (64 << 10));  // the whole chunk is reserved
-  ASSERT_TRUE(*Run(store_->Delete(replica)));
+  ASSERT_TRUE(*Run(store_->Delete(replica, {})));
   EXPECT_GT(free_bytes() + (256 << 10), before);
   EXPECT_EQ(node_.disk().Contents("d/quarantine/0000000000000001.000000000000000a.data"), "precious");
 }
@@ -186,7 +186,7 @@ TEST_F(ReplicaStoreTest, DeletionHappensWhollyOrNotWhereverPowerIsLost) {
     ReplicaPtr replica = Create(chunk, "precious");
     ASSERT_TRUE(*Run(replica->file->Seal(Generation(3, 1), true)));
     node_.disk().faults.lose_power_at = at;
-    auto deleted = Run(store_->Delete(replica));
+    auto deleted = Run(store_->Delete(replica, {}));
     node_.disk().faults.lose_power_at.reset();
     const bool promised = deleted && *deleted;
     replica.reset();
@@ -211,7 +211,7 @@ TEST_F(ReplicaStoreTest, DeletionHappensWhollyOrNotWhereverPowerIsLost) {
 
 TEST_F(ReplicaStoreTest, AReplicaIsCreatedOverItsTombstone) {
   ReplicaPtr replica = Create(1, "old");
-  ASSERT_TRUE(*Run(store_->Delete(replica)));
+  ASSERT_TRUE(*Run(store_->Delete(replica, {})));
   Create(1, "new bytes", Version(3, 9));
   EXPECT_EQ(replica->marks().state, ReplicaState::kOpen);
   Boot();
@@ -225,7 +225,7 @@ TEST_F(ReplicaStoreTest, ATombstoneSurvivesAPowerCutDuringTheNextCreation) {
     SCOPED_TRACE(at);
     const uint64_t chunk = 200 + at;
     ReplicaPtr replica = Create(chunk, "old");
-    ASSERT_TRUE(*Run(store_->Delete(replica)));
+    ASSERT_TRUE(*Run(store_->Delete(replica, {})));
     Slot s = replica->file->slot();
     s.state = ReplicaState::kOpen;
     s.version = Version(3, 9);
@@ -242,13 +242,19 @@ TEST_F(ReplicaStoreTest, ATombstoneSurvivesAPowerCutDuringTheNextCreation) {
   }
 }
 
-TEST_F(ReplicaStoreTest, QuarantineIsPurgedByAgeOnly) {
-  ASSERT_TRUE(*Run(store_->Delete(Create(1, "one"))));
+TEST_F(ReplicaStoreTest, QuarantineIsOfferedByAgeAndNeverGoesByItself) {
+  ASSERT_TRUE(*Run(store_->Delete(Create(1, "one"), {})));
   world_.RunFor(59min);
-  ASSERT_TRUE(*Run(store_->Delete(Create(2, "two"))));
-  EXPECT_EQ(**Run(store_->PurgeQuarantine()), 0u);
+  ASSERT_TRUE(*Run(store_->Delete(Create(2, "two"), {})));
+  ASSERT_TRUE(*Run(store_->quarantine().FindExpired()));
+  EXPECT_TRUE(store_->quarantine().expired().empty());
   world_.RunFor(2min);
-  EXPECT_EQ(**Run(store_->PurgeQuarantine()), 1u);
+  ASSERT_TRUE(*Run(store_->quarantine().FindExpired()));
+  ASSERT_EQ(store_->quarantine().expired().size(), 1u);
+  EXPECT_EQ(FilesIn("d/quarantine").size(), 4u);
+  const std::string name = store_->quarantine().expired().begin()->first;
+  EXPECT_EQ(**Run(store_->Purge(name)), 3u);
+  EXPECT_TRUE(store_->quarantine().expired().empty());
   EXPECT_EQ(FilesIn("d/quarantine").size(), 2u);
 }
 
