@@ -62,8 +62,19 @@ inline void CheckMetadata(MetadataHalf& m) {
         << "inode " << ToString(id) << " must be linked, pending or in the purge queue";
     EXPECT_EQ(inode.parent() != 0, linked.contains(id));
     EXPECT_EQ(trash_index.erase(keys::Trash(inode.trashed_at_ns(), id)) == 1, inode.trashed()) << ToString(id);
-    const auto chunks = AllRows(m.store, keys::FileChunks(id));
-    if (!purged.contains(id)) EXPECT_EQ(chunks.size(), inode.chunk_count());
+    if (purged.contains(id)) continue;
+    uint64_t stored = 0;
+    uint64_t end = 0;
+    for (const MetaRow& row : AllRows(m.store, keys::FileChunks(id))) {
+      auto chunk = m.chunks.Get(ChunkId(keys::DecodeU64(row.value)));
+      ASSERT_TRUE(chunk && *chunk);
+      EXPECT_EQ((*chunk)->inode(), id.value);
+      EXPECT_EQ((*chunk)->index(), keys::LastNumber(row.key));
+      stored += (*chunk)->length();
+      end = (*chunk)->index() + 1;
+    }
+    EXPECT_EQ(inode.chunk_count(), end) << ToString(id);
+    EXPECT_EQ(inode.stored_bytes(), stored) << ToString(id);
   }
   EXPECT_TRUE(trash_index.empty());
   for (InodeId id : purged) EXPECT_TRUE(inodes.contains(id)) << ToString(id);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,21 +14,47 @@
 #include "common/rpc/server.h"
 #include "master/answer_table.h"
 #include "master/chunk_table.h"
+#include "master/concat.h"
 #include "master/file_service.h"
 #include "master/keys.h"
 #include "master/meta_store.h"
 #include "master/namespace.h"
 #include "master/open_files.h"
+#include "master/open_service.h"
 #include "master/purge_queue.h"
 #include "master/reclaimer.h"
 #include "master/session_table.h"
 #include "master/trash.h"
+#include "master/truncate_service.h"
 #include "tests/sim/node.h"
 #include "tests/sim/world.h"
 
 namespace picket::test {
 
 inline constexpr uint16_t kMasterPort = 7400;
+
+struct MetadataHalf;
+
+// Does what Recoverer does to the metadata, with chunks that hold as many bytes as their records say.
+class FakeRecoverer {
+ public:
+  explicit FakeRecoverer(MetadataHalf& half);
+  Task<Result<Entry>> Recover(Recoverer::Ask ask);
+
+  bool hold = false;  // jobs stop between the first batch and the last
+  size_t begun = 0;
+
+ private:
+  struct Job {
+    Recoverer::Ask ask;
+    std::optional<Result<Entry>> result;
+  };
+  static Task<> Run(FakeRecoverer* self, std::shared_ptr<Job> job);
+  Task<Result<Entry>> Attend(std::shared_ptr<Job> job);
+
+  MetadataHalf& half_;
+  std::map<InodeId, std::shared_ptr<Job>> jobs_;
+};
 
 struct MetadataHalf {
   explicit MetadataHalf(Env& e)
@@ -42,13 +69,40 @@ struct MetadataHalf {
         trash(e, store, serving, names, purge, Trash::Options{}),
         reclaimer(e, store, serving, names, sessions, purge, chunks),
         service(e, store, serving, answers, names, sessions, files, purge, trash, FileService::Options{}),
+        recoverer(*this),
+        open(e, store, Changes(store, answers, serving), names, sessions, files, chunks, OpenOptions()),
+        truncate(e, store, Changes(store, answers, serving), names, sessions, files,
+                 [this](Recoverer::Ask ask) { return recoverer.Recover(std::move(ask)); }),
+        concat(e, Changes(store, answers, serving), names, sessions, files, purge, chunks),
         server(e) {}
+
+  OpenService::Options OpenOptions() {
+    OpenService::Options out;
+    out.recover = [this](Recoverer::Ask ask) { return recoverer.Recover(std::move(ask)); };
+    out.describe = [](const ChunkRow& chunk) {
+      proto::ChunkLocation location;
+      location.set_chunk(chunk.id.value);
+      return location;
+    };
+    out.sequencer = [](const std::string& path, const SessionTable::Session& session, ClientId holder) {
+      proto::Sequencer s;
+      s.set_path(path);
+      s.set_generation(session.generation.value);
+      s.set_holder(holder.value);
+      s.set_mode(session.mode);
+      return s;
+    };
+    return out;
+  }
 
   Task<Status> Open() {
     PICKET_CO_TRY(co_await store.Open());
     PICKET_CO_TRY(co_await names.Open());
     PICKET_CO_TRY(sessions.Load());
     service.Register(&server);
+    open.Register(&server);
+    truncate.Register(&server);
+    concat.Register(&server);
     PICKET_CO_TRY(server.Start(Endpoint("node-0", kMasterPort)));
     if (background) env.Spawn(reclaimer.Run());
     if (background) env.Spawn(trash.ExpireLoop());
@@ -70,6 +124,10 @@ struct MetadataHalf {
   Trash trash;
   Reclaimer reclaimer;
   FileService service;
+  FakeRecoverer recoverer;
+  OpenService open;
+  TruncateService truncate;
+  Concat concat;
   RpcServer server;
 };
 
@@ -110,7 +168,7 @@ class MetadataTest : public ::testing::Test {
   void Identify(proto::MutationId* id) {
     id->set_client(kClient);
     id->set_sequence(++sequence);
-    id->set_first_unacked(sequence);
+    id->set_first_unacked(keep_answers ? 1 : sequence);
   }
 
   // ---- calls in short form ------------------------------------------------------------------------
@@ -216,21 +274,77 @@ class MetadataTest : public ::testing::Test {
     record::Chunk chunk;
     chunk.set_inode(inode.value);
     chunk.set_index(entry->inode.chunk_count());
+    chunk.set_chunk_size(entry->inode.chunk_size());
+    chunk.set_replication(entry->inode.replication());
     const Version version = m.chunks.NextVersion(chunk);
     chunk.set_minted(version.value);
     chunk.set_current(version.value);
-    chunk.set_sealed(sealed);
-    if (sealed) chunk.set_length(length);
     Batch batch;
     const ChunkId id = m.chunks.NewId();
-    m.chunks.Put(&batch, id, chunk);
     entry->inode.set_chunk_count(entry->inode.chunk_count() + 1);
-    if (sealed) entry->inode.set_length(entry->inode.length() + length);
-    if (sealed) entry->inode.set_stored_bytes(entry->inode.stored_bytes() + length);
+    if (sealed) {
+      NoteSealedLength(&entry->inode, chunk, length);
+      chunk.set_sealed(true);
+      chunk.set_length(length);
+    } else if (m.sessions.IsOpen(inode)) {
+      m.sessions.SetOpenChunk(&batch, inode, id);
+    }
+    m.chunks.Put(&batch, id, chunk);
     m.names.PutInode(&batch, &*entry);
     auto committed = sim::RunTask(world, node, m.store.Commit(std::move(batch)));
     EXPECT_TRUE(committed && *committed);
     return id;
+  }
+  proto::OpenRequest OpenRequestFor(std::string path, proto::SessionMode mode = proto::EXCLUSIVE,
+                                    uint64_t holder = kClient, std::string writer_id = "") {
+    proto::OpenRequest r;
+    Identify(r.mutable_mutation());
+    r.set_path(std::move(path));
+    r.set_mode(mode);
+    r.set_holder(holder);
+    r.set_writer_id(std::move(writer_id));
+    return r;
+  }
+  Result<proto::OpenResponse> Open(const proto::OpenRequest& request) {
+    return Call<proto::OpenResponse>(proto::OPEN_FILE, request);
+  }
+  Result<proto::ReleaseResponse> Release(const proto::OpenResponse& file, uint64_t holder = kClient) {
+    proto::ReleaseRequest r;
+    Identify(r.mutable_mutation());
+    r.set_inode(file.status().inode());
+    r.set_generation(file.generation());
+    r.set_holder(holder);
+    return Call<proto::ReleaseResponse>(proto::RELEASE, r);
+  }
+  // True when `holder` still has that session.
+  bool Renew(uint64_t inode, uint64_t generation, uint64_t holder = kClient) {
+    proto::RenewRequest r;
+    r.set_holder(holder);
+    auto* s = r.add_sessions();
+    s->set_inode(inode);
+    s->set_generation(generation);
+    auto renewed = Call<proto::RenewResponse>(proto::RENEW, r);
+    EXPECT_TRUE(renewed);
+    return renewed && renewed->lost_inodes().empty();
+  }
+  // What closing an opened file takes.
+  static proto::CreateResponse AsCreated(const proto::OpenResponse& opened) {
+    proto::CreateResponse created;
+    *created.mutable_status() = opened.status();
+    created.set_generation(opened.generation());
+    return created;
+  }
+  // Sends without waiting; the answer appears in the returned slot.
+  template <class Response, class Request>
+  std::shared_ptr<std::optional<Result<Response>>> Begin(proto::Method method, const Request& request,
+                                                         Nanos timeout = 30s) {
+    auto slot = std::make_shared<std::optional<Result<Response>>>();
+    client.Spawn(KeepAnswer<Response>(slot, channel->Call<Response>(method, request, timeout)));
+    return slot;
+  }
+  template <class Response>
+  static Task<> KeepAnswer(std::shared_ptr<std::optional<Result<Response>>> slot, Task<Result<Response>> call) {
+    slot->emplace(co_await std::move(call));
   }
   bool PurgeQueueEmpty() {
     auto rows = half().store.Scan(keys::kPurge, "", 1);
@@ -243,6 +357,7 @@ class MetadataTest : public ::testing::Test {
   static constexpr uint64_t kClient = 77;
   bool background = true;
   uint64_t sequence = 0;
+  bool keep_answers = false;  // the client has not got them, it says
   sim::World world;
   sim::Node& node;
   sim::Node& client;
