@@ -5,7 +5,9 @@
 
 #include "client/blocking/convert.h"
 #include "client/blocking/error_map.h"
+#include "client/blocking/lock.h"
 #include "client/blocking/loop_thread.h"
+#include "client/blocking/random_writer.h"
 #include "client/blocking/reader.h"
 #include "client/blocking/records.h"
 #include "client/blocking/settings.h"
@@ -44,6 +46,16 @@ class BlockingClient final : public Client {
     return std::make_unique<BlockingWriter>(loop_, std::move(*file), std::string(path));
   }
 
+  Result<std::unique_ptr<client::RandomWriter>> OpenForWrite(std::string_view path,
+                                                             const AppendOptions& options) override {
+    auto file = Run<std::unique_ptr<picket::RandomWriter>>(
+        path, [path = std::string(path), append = ToCore(options)](FileSystem& files) {
+          return files.OpenForWrite(path, append);
+        });
+    if (!file) return PublicFailure(file.error());
+    return std::make_unique<BlockingRandomWriter>(loop_, std::move(*file), std::string(path));
+  }
+
   Result<std::unique_ptr<client::RecordAppender>> AppendRecords(std::string_view path,
                                                                 const AppendOptions& options) override {
     auto appender = Run<std::unique_ptr<picket::RecordAppender>>(
@@ -59,6 +71,31 @@ class BlockingClient final : public Client {
         path, [path = std::string(path)](FileSystem& files) { return files.ReadRecords(path); });
     if (!reader) return PublicFailure(reader.error());
     return std::make_unique<BlockingRecordReader>(loop_, std::move(*reader));
+  }
+
+  Result<std::unique_ptr<Lock>> TakeLock(std::string_view path, const client::LockOptions& options) override {
+    picket::LockOptions lock{.shared = options.shared,
+                             .wait = std::chrono::milliseconds(options.wait_ms),
+                             .writer_id = options.writer_id,
+                             .lock_delay_ms = options.lock_delay_ms};
+    lock.limits.set_soft_ms(options.ttl_ms);
+    auto taken = Run<std::shared_ptr<LockSession>>(
+        path, [path = std::string(path), lock](FileSystem& files) { return files.Lock(path, lock); });
+    if (!taken) return PublicFailure(taken.error());
+    return std::make_unique<BlockingLock>(loop_, std::move(*taken), std::string(path));
+  }
+
+  Result<SequencerState> CheckSequencer(std::string_view text, std::string_view server) override {
+    Endpoint endpoint;
+    if (!server.empty()) {
+      auto parsed = ParseEndpoint(server);
+      if (!parsed) return PublicFailure(parsed.error());
+      endpoint = std::move(*parsed);
+    }
+    auto answer = loop_->Run<picket::Result<proto::CheckSequencerResponse>>(
+        [text = std::string(text), endpoint](FileSystem& files) { return files.CheckSequencer(text, endpoint); });
+    if (!answer) return PublicFailure(answer.error());
+    return ToPublic(*answer);
   }
 
   Result<FileStatus> Truncate(std::string_view path, uint64_t length, const client::TruncateOptions& options) override {

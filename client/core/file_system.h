@@ -14,6 +14,7 @@
 
 #include "client/core/file_reader.h"
 #include "client/core/file_writer.h"
+#include "client/core/lock_session.h"
 #include "client/core/random_writer.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
@@ -126,6 +127,12 @@ class FileSystem {
   Task<Result<std::unique_ptr<RecordAppender>>> AppendRecords(std::string path, AppendFileOptions options);
   Task<Result<std::unique_ptr<RecordReader>>> ReadRecords(std::string path);
 
+  // ---- locks
+  // The lock of a path, which is made if it is missing; renewed until it is released, lost or detached.
+  Task<Result<std::shared_ptr<LockSession>>> Lock(std::string path, LockOptions options);
+  // Of the master, or, if `server` names one, of a chunkserver.
+  Task<Result<proto::CheckSequencerResponse>> CheckSequencer(std::string text, Endpoint server = {});
+
   // ---- leases: who writes what
   Task<Result<std::vector<proto::LeaseInfo>>> ListLeases(std::string under);
   Task<Result<proto::ShowLeaseResponse>> ShowLease(std::string path);
@@ -145,6 +152,7 @@ class FileSystem {
   Task<Result<proto::FileStatus>> SetAttributes(proto::SetAttributesRequest request, proto::Conditions conditions);
   Task<Result<OpenedSession>> OpenExclusive(std::string path, AppendFileOptions options);
   Result<std::unique_ptr<FileWriter>> Writer(OpenedSession opened, WriteSessionOptions options);
+  static constexpr Nanos kCheckTimeout = 10s;  // of one chunkserver
   Mono Deadline() { return env_.Now() + options_.operation_timeout; }
 
   Env& env_;

@@ -19,13 +19,13 @@
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/identity/cluster_secret.h"
+#include "common/identity/sequencer_text.h"
 #include "proto/chunkserver_master.pb.h"
 #include "proto/common.pb.h"
 
 namespace picket {
 
 inline constexpr size_t kTokenKeyBytes = 32;
-inline constexpr size_t kMaxSequencerText = 16 << 10;  // a path is at most 8 KiB
 
 // The keys in the clear, by id; and the number of this ring.
 struct TokenKeyRing {
@@ -45,10 +45,6 @@ void Sign(const std::string& cluster, uint64_t key_id, std::string_view key, pro
 // kTokenExpired, kTokenForged, kWrongCluster; with the next step. One HMAC each.
 Status Verify(const std::string& cluster, const TokenKeyRing& ring, const proto::WriteToken& token);
 Status Verify(const std::string& cluster, const TokenKeyRing& ring, const proto::Sequencer& sequencer);
-
-// "picket1.…" and back. kTokenForged for what is not one: exactly one text stands for a sequencer.
-std::string SequencerText(const proto::Sequencer& sequencer);
-Result<proto::Sequencer> ParseSequencer(std::string_view text);
 
 struct Forwarding {
   ChunkId chunk;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "picket/admin.h"
+#include "picket/lock.h"
 #include "picket/records.h"
 #include "picket/status.h"
 
@@ -134,6 +135,23 @@ class Writer {
   virtual const std::vector<std::string>& warnings() const = 0;
 };
 
+// A file being written at any offset by this client, which holds its write lease until Close. A write beyond the
+// end leaves a hole that reads as zeros. After a crash each block of 64 KiB is old or new on every replica.
+// Not closed at destruction, one thread at a time, and after a kFenced error every later call fails the same
+// way, as for a Writer.
+class RandomWriter {
+ public:
+  virtual ~RandomWriter() = default;
+  // Takes all bytes or fails; returns when they are on their way, not when acknowledged.
+  virtual Result<> WriteAt(uint64_t offset, const void* data, size_t size) = 0;
+  Result<> WriteAt(uint64_t offset, std::string_view bytes) { return WriteAt(offset, bytes.data(), bytes.size()); }
+  virtual Result<> Flush() = 0;
+  virtual Result<> Sync() = 0;
+  virtual Result<FileStatus> Close() = 0;
+  virtual uint64_t bytes_written() const = 0;
+  virtual const std::vector<std::string>& warnings() const = 0;
+};
+
 // A file open for reading: the content it had at Open, and, if it is being written, what becomes
 // visible later. Thread-safe; reads at different offsets may run at once.
 class Reader {
@@ -187,6 +205,9 @@ class Client {
   virtual Result<std::unique_ptr<Reader>> Open(std::string_view path) = 0;
   // A writer that goes on at the end of a file. kLeaseHeld: somebody else is writing it.
   virtual Result<std::unique_ptr<Writer>> Append(std::string_view path, const AppendOptions& options = {}) = 0;
+  // A writer at any offset.
+  virtual Result<std::unique_ptr<RandomWriter>> OpenForWrite(std::string_view path,
+                                                             const AppendOptions& options = {}) = 0;
   // One more appender of records to a file, which is made if it is missing (options.create is not looked at).
   // kLeaseHeld: somebody writes it in another way.
   virtual Result<std::unique_ptr<RecordAppender>> AppendRecords(std::string_view path,
@@ -242,6 +263,12 @@ class Client {
                                                                const std::vector<std::string>& names, bool force) = 0;
   // discard: quarantines the replicas instead of taking them over. Without chunks: all.
   virtual Result<AdoptReport> Adopt(bool discard, bool dry_run, const std::vector<uint64_t>& chunks = {}) = 0;
+
+  // Takes the lock of a path, whose file is made if it is missing. kLeaseHeld: others hold it, after the wait.
+  virtual Result<std::unique_ptr<Lock>> TakeLock(std::string_view path, const LockOptions& options = {}) = 0;
+  // Is this sequencer still good? Of the master, or of the chunkserver at `server` ("host:port"). Only the
+  // master knows that one is valid: a chunkserver that can't ask it says kUnavailable.
+  virtual Result<SequencerState> CheckSequencer(std::string_view text, std::string_view server = {}) = 0;
 
   virtual const std::string& master() const = 0;
   virtual const std::string& user() const = 0;
