@@ -158,6 +158,70 @@ TEST(GrantPlan, NobodyLeft) {
   EXPECT_EQ(PlanGrant(s).step, Step::kNotEnough);
 }
 
+// Bytes below the common length differ only by an overwrite that was not acknowledged: nothing is cut.
+TEST(GrantPlan, F10OverwrittenBytesAreMadeEqualNotCut) {
+  MemberAnswer a = Answer(1, 3 * K, {1, 9, 3}, true, 3 * K);
+  MemberAnswer b = Answer(2, 3 * K, {1, 2, 3}, true, 3 * K);
+  EXPECT_EQ(PlanGrant(Of({a, b})).step, Step::kIntegrity);  // appended bytes never differ like that
+  a.overwritten = true;
+  GrantPlan plan = PlanGrant(Of({a, b}));
+  EXPECT_EQ(plan.step, Step::kReconcile);
+  EXPECT_EQ(plan.length, 3 * K);
+  EXPECT_EQ(plan.block_crcs, (plan.source == 0 ? a : b).block_crcs);
+  // The shortest is the source: what is beyond it was not acknowledged.
+  b = Answer(2, 2 * K, {1, 2});
+  a.known_acked = 2 * K;
+  plan = PlanGrant(Of({a, b}));
+  EXPECT_EQ(plan.step, Step::kReconcile);
+  EXPECT_EQ(plan.length, 2 * K);
+  EXPECT_EQ(plan.source, 1u);
+  // Acknowledged bytes are never lost to it.
+  a.known_acked = 3 * K;
+  EXPECT_EQ(PlanGrant(Of({a, b})).step, Step::kIntegrity);
+}
+
+GrantSituation Reopened(std::vector<MemberAnswer> members, const MemberAnswer& sealed) {
+  GrantSituation s = Of(std::move(members));
+  s.sealed_length = sealed.length;
+  s.sealed_digest = DigestOfCrcs(sealed.block_crcs);
+  return s;
+}
+
+TEST(GrantPlan, AReopenedChunkGoesOnFromWhatWasSealed) {
+  const MemberAnswer sealed = Answer(1, K + 5, {1, 2});
+  GrantPlan plan = PlanGrant(Reopened({sealed, Answer(2, K + 5, {1, 2})}, sealed));
+  EXPECT_EQ(plan.step, Step::kCommit);
+  EXPECT_EQ(plan.length, K + 5);
+  // The content decides, not the boot of the server: what was sealed is durable.
+  plan = PlanGrant(Reopened({sealed, Answer(2, K + 5, {1, 2}, false)}, sealed));
+  EXPECT_EQ(plan.step, Step::kCommit);
+  EXPECT_THAT(plan.set, ElementsAre(0, 1));
+  // Shorter, longer, or different: no part in it, and nobody follows.
+  for (const MemberAnswer& other : {Answer(3, K, {1}), Answer(3, 2 * K, {1, 2}), Answer(3, K + 5, {1, 3})}) {
+    plan = PlanGrant(Reopened({sealed, other, Answer(2, K + 5, {1, 2})}, sealed));
+    EXPECT_EQ(plan.step, Step::kCommit);
+    EXPECT_THAT(plan.set, ElementsAre(0, 2));
+    EXPECT_EQ(PlanGrant(Reopened({other}, sealed)).step, Step::kNotEnough);
+  }
+  GrantSituation one = Reopened({sealed, Absent(2, State::kGone)}, sealed);
+  one.joiner_candidates = 1;
+  plan = PlanGrant(one);
+  EXPECT_EQ(plan.step, Step::kReconcile);
+  EXPECT_EQ(plan.joiners, 1u);
+  EXPECT_EQ(plan.length, K + 5);
+}
+
+// Open again, the chunk keeps its floor, also where nobody knows of an acknowledgement.
+TEST(GrantPlan, NeverBelowTheLastSeal) {
+  GrantSituation s = Of({Answer(1, 2 * K, {1, 2}), Answer(2, K, {1})});
+  s.sealed_length = K;
+  EXPECT_EQ(PlanGrant(s).step, Step::kReconcile);
+  s.sealed_length = K + 1;
+  const GrantPlan plan = PlanGrant(s);
+  EXPECT_EQ(plan.step, Step::kIntegrity);
+  EXPECT_TRUE(plan.contradiction);
+}
+
 TEST(GrantPlan, OneReplicaFileNeedsOne) {
   GrantSituation s = Of({Answer(1, K, {1})});
   s.min_replicas = 1;
