@@ -154,9 +154,11 @@ bool Socket::Deliver(Socket& to) {
   world_.Mix(to.node_.index());
   world_.Mix(sent.frame.header);
   world_.Mix(sent.checksum);
-  to.inbox_bytes_ += size;
-  to.inbox_.push_back(std::move(sent.frame));
-  if (to.reader_ != nullptr) to.reader_->Set();
+  if (world_.Passes(node_, to.node_, sent.frame)) {
+    to.inbox_bytes_ += size;
+    to.inbox_.push_back(std::move(sent.frame));
+    if (to.reader_ != nullptr) to.reader_->Set();
+  }
   WakeDrained();
   return true;
 }

@@ -14,7 +14,10 @@ constexpr Nanos kWindDownLimit = 20min;
 constexpr Nanos kVerifyLimit = 30min;
 
 std::unique_ptr<Workload> Make(const std::string& name, const Surroundings& s) {
-  return name == "namespace_mix" ? MakeNamespaceMix(s) : MakeWriteRead(s);
+  if (name == "namespace_mix") return MakeNamespaceMix(s);
+  if (name == "contest") return MakeContest(s);
+  if (name == "record_append") return MakeRecordAppend(s);
+  return MakeWriteRead(s);
 }
 
 Config DrawConfig(const RunOptions& options, Rng rng) {
@@ -99,7 +102,7 @@ void Drive(World& world, Cluster& cluster, Workload& workload, const RunOptions&
 }  // namespace
 
 const std::vector<std::string>& WorkloadNames() {
-  static const std::vector<std::string> names = {"write_read", "namespace_mix"};
+  static const std::vector<std::string> names = {"write_read", "namespace_mix", "contest", "record_append"};
   return names;
 }
 
@@ -134,7 +137,7 @@ std::vector<Fault> DrawFor(const RunOptions& options) { return DrawRun(options).
 RunResult Run(const RunOptions& options) {
   RunResult result;
   result.workload = options.workload;
-  if (result.workload.empty()) result.workload = options.seed % 3 == 0 ? "namespace_mix" : "write_read";
+  if (result.workload.empty()) result.workload = WorkloadNames()[options.seed % WorkloadNames().size()];
 
   Draw draw = DrawRun(options);
   const Cluster::Shape shape = draw.shape;

@@ -54,6 +54,8 @@ class Workload {
 
 std::unique_ptr<Workload> MakeWriteRead(const Surroundings& surroundings);
 std::unique_ptr<Workload> MakeNamespaceMix(const Surroundings& surroundings);
+std::unique_ptr<Workload> MakeContest(const Surroundings& surroundings);
+std::unique_ptr<Workload> MakeRecordAppend(const Surroundings& surroundings);
 
 // An answer that faults alone explain, once the client's patience is over. Of a change it says nothing:
 // it may have happened, and may even happen later.

@@ -21,6 +21,7 @@
 
 #include "common/base/rng.h"
 #include "common/env/env.h"
+#include "common/env/net.h"
 #include "tests/sim/config.h"
 
 namespace picket::sim {
@@ -85,6 +86,12 @@ class World {
   bool failed() const { return violation_.has_value(); }
   const std::optional<Violation>& violation() const { return violation_; }
 
+  // Asked about every frame as it arrives; false loses it. What follows on the connection still comes, as if
+  // after a reconnect: for scenes that need one certain message lost, or a copy of it.
+  using Tap = std::function<bool(Node& from, Node& to, const Frame& frame)>;
+  void SetTap(Tap tap) { tap_ = std::move(tap); }
+  bool Passes(Node& from, Node& to, const Frame& frame) { return !tap_ || tap_(from, to, frame); }
+
   // Told of every protocol event of every node, at the moment it happens.
   using Observer = std::function<void(Node&, const ProtocolEvent&)>;
   void AddObserver(Observer observer) { observers_.push_back(std::move(observer)); }
@@ -144,6 +151,7 @@ class World {
   size_t ready_head_ = 0;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::set<std::pair<uint32_t, uint32_t>> cuts_;
+  Tap tap_;
   std::vector<Observer> observers_;
   std::vector<DeathObserver> death_observers_;
   std::deque<std::string> log_;
