@@ -46,25 +46,75 @@ void PrintReport(Output& out, const client::ClusterInfo& cluster) {
   out.Write(servers.Render());
 }
 
-}  // namespace
-
-int RunAdmin(Context& context, const std::vector<std::string>& args) {
-  std::vector<std::string> words;
-  Arguments arguments(context);
-  arguments.Positionals("words", words, 1, 1, "report");
-  if (auto code = arguments.Parse(args)) return *code;
-  if (words[0] != "report" && words[0] != "-report") {
-    return context.UsageError(fmt::format("\"{}\" is not known; it can be: report", words[0]));
-  }
-  client::Client* client = context.Connect();
-  if (client == nullptr) return context.Finish();
-  const auto cluster = client->Report();
+void Report(Context& context, client::Client& client) {
+  const auto cluster = client.Report();
   if (!cluster) {
     context.Fail("", cluster.error());
   } else if (context.options.json) {
     context.out.PrintJson(FactsOf(*cluster));
   } else {
     PrintReport(context.out, *cluster);
+  }
+}
+
+// What becomes of replicas that this cluster's history did not make.
+void Decide(Context& context, client::Client& client, bool discard, bool dry_run, const std::vector<uint64_t>& chunks) {
+  const auto report = client.Adopt(discard, dry_run, chunks);
+  if (!report) return context.Fail("", report.error());
+  context.Succeed();
+  if (context.options.json) {
+    Json facts = FactsOf(*report);
+    facts["dry_run"] = dry_run;
+    context.out.PrintJson(facts);
+    return;
+  }
+  Output& out = context.out;
+  if (report->history_lost) {
+    out.Print("The master had stopped: chunkservers have seen a history that it does not know. It {} in epoch {}\n",
+              dry_run ? "would serve" : "serves", report->epoch);
+  }
+  if (report->replicas.empty()) return out.Write("No replica is of another history\n");
+  using enum Table::Align;
+  Table table({{"CHUNK"},
+               {"SERVER"},
+               {"VERSION", kRight},
+               {"MINTED", kRight},
+               {"BYTES", kRight},
+               {"STATE"},
+               {dry_run ? "WOULD BE" : "ACTION"},
+               {"PATH"}});
+  for (const client::AdoptItem& item : report->replicas) {
+    table.Add({HexId(item.chunk), item.server, TokenText(item.version), TokenText(item.minted),
+               fmt::format("{}", item.length), item.state, out.Name(item.action), out.Name(item.path)});
+  }
+  out.Write(table.Render());
+}
+
+}  // namespace
+
+int RunAdmin(Context& context, const std::vector<std::string>& args) {
+  bool dry_run = false;
+  std::vector<std::string> ids;
+  std::vector<std::string> words;
+  Arguments arguments(context);
+  arguments.Flag("--dry-run", dry_run, "With adopt and discard: say what would be done, and do nothing")
+      .Texts("--chunk", ids, "ID", "With adopt and discard: only this chunk; may be repeated")
+      .Words(words, {"report", "adopt", "discard"}, 1,
+             "report; adopt or discard replicas of a history that this master does not know");
+  if (auto code = arguments.Parse(args)) return *code;
+  const std::string& verb = words[0];
+  std::vector<uint64_t> chunks;
+  for (const std::string& id : ids) {
+    const auto chunk = ParseHexId(id);
+    if (!chunk) return context.UsageError(fmt::format("\"{}\" is not the id of a chunk: 16 hex digits", id));
+    chunks.push_back(*chunk);
+  }
+  client::Client* client = context.Connect();
+  if (client == nullptr) return context.Finish();
+  if (verb == "report") {
+    Report(context, *client);
+  } else {
+    Decide(context, *client, verb == "discard", dry_run, chunks);
   }
   return context.Finish();
 }

@@ -1,12 +1,15 @@
 #include "client/cli/arguments.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 
 #include "client/cli/commands.h"
 #include "client/cli/text.h"
+#include "common/obs/units.h"
 
 namespace picket::cli {
 namespace {
@@ -15,6 +18,7 @@ namespace {
 constexpr std::pair<std::string_view, std::string_view> kHdfsSpellings[] = {
     {"-skipTrash", "--skip-trash"},
     {"-help", "--help"},
+    {"-report", "report"},
 };
 
 // CLI11 takes "[a,b]" for a list of two; a byte in front of the bracket prevents it.
@@ -45,6 +49,8 @@ struct Arguments::Impl {
   CLI::App app;
   std::vector<std::string*> texts;
   std::vector<std::vector<std::string>*> lists;
+  std::vector<std::string>* words = nullptr;
+  std::vector<std::string> choices;
 };
 
 Arguments::Arguments(Context& context) : context_(context), impl_(std::make_unique<Impl>()) {
@@ -99,6 +105,50 @@ Arguments& Arguments::Bytes(const std::string& names, uint64_t& into, const std:
   return *this;
 }
 
+Arguments& Arguments::Number(const std::string& names, std::optional<uint64_t>& into, const std::string& help) {
+  impl_->app.add_option(names, into, help)->type_name("N");
+  return *this;
+}
+
+Arguments& Arguments::Bytes(const std::string& names, std::optional<uint64_t>& into, const std::string& help) {
+  auto parse = [&into](const std::string& text) {
+    into = ParseBytes(text);
+    if (!into) throw CLI::ValidationError(fmt::format("\"{}\" is not a size such as 64M", text));
+  };
+  impl_->app.add_option_function<std::string>(names, parse, help)->type_name("SIZE");
+  return *this;
+}
+
+Arguments& Arguments::Duration(const std::string& names, uint32_t& into_ms, const std::string& help) {
+  auto parse = [&into_ms](const std::string& text) {
+    const auto duration = ParseDuration(text);
+    const int64_t ms = duration ? *duration / std::chrono::milliseconds(1) : 0;
+    if (ms < 1 || ms > UINT32_MAX) throw CLI::ValidationError(fmt::format("\"{}\" is not a time such as 60s", text));
+    into_ms = static_cast<uint32_t>(ms);
+  };
+  impl_->app.add_option_function<std::string>(names, parse, help)->type_name("TIME");
+  return *this;
+}
+
+Arguments& Arguments::Words(std::vector<std::string>& into, std::vector<std::string> choices, int at_most,
+                            const std::string& help) {
+  impl_->words = &into;
+  impl_->choices = std::move(choices);
+  return Positionals("words", into, 0, at_most, help);
+}
+
+std::string Arguments::WordMistake() const {
+  if (impl_->words == nullptr) return "";
+  const std::string choices = fmt::format("{}", fmt::join(impl_->choices, ", "));
+  if (impl_->words->empty()) {
+    return impl_->choices.size() == 1 ? fmt::format("{} is required", choices)
+                                      : fmt::format("one of {} is required", choices);
+  }
+  const std::string& word = impl_->words->front();
+  if (std::ranges::find(impl_->choices, word) != impl_->choices.end()) return "";
+  return fmt::format("\"{}\" is not known; it can be: {}", word, choices);
+}
+
 Arguments& Arguments::Positionals(const std::string& name, std::vector<std::string>& into, int at_least, int at_most,
                                   const std::string& help) {
   auto* option = impl_->app.add_option(name, into, help)->type_name("");
@@ -131,6 +181,7 @@ std::optional<int> Arguments::Parse(std::vector<std::string> args) {
   for (std::vector<std::string>* list : impl_->lists) {
     for (std::string& text : *list) Unguard(&text);
   }
+  if (const std::string mistake = WordMistake(); !mistake.empty()) return context_.UsageError(mistake);
   return std::nullopt;
 }
 

@@ -24,10 +24,18 @@ class Arguments {
   Arguments& Texts(const std::string& names, std::vector<std::string>& into, const std::string& metavar,
                    const std::string& help);
   Arguments& Number(const std::string& names, uint32_t& into, uint32_t min, uint32_t max, const std::string& help);
+  Arguments& Number(const std::string& names, std::optional<uint64_t>& into, const std::string& help);
   Arguments& Bytes(const std::string& names, uint64_t& into, const std::string& help);
+  Arguments& Bytes(const std::string& names, std::optional<uint64_t>& into, const std::string& help);
+  // "60s", "500ms"; at least a millisecond.
+  Arguments& Duration(const std::string& names, uint32_t& into_ms, const std::string& help);
   // The arguments that are not options; `-` alone is one.
   Arguments& Positionals(const std::string& name, std::vector<std::string>& into, int at_least, int at_most,
                          const std::string& help);
+  // The same of a command that has commands of its own: the first argument is one of `choices`, and a mistake
+  // names them.
+  Arguments& Words(std::vector<std::string>& into, std::vector<std::string> choices, int at_most,
+                   const std::string& help);
   static constexpr int kAnyNumber = 1 << 24;
 
   // nullopt: go on. Otherwise the exit code, after --help or a mistake.
@@ -35,6 +43,9 @@ class Arguments {
 
  private:
   struct Impl;
+  // The mistake in the first of the words; empty: none.
+  std::string WordMistake() const;
+
   Context& context_;
   std::unique_ptr<Impl> impl_;
 };

@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 
-#include <charconv>
-#include <optional>
-
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
 #include "client/cli/facts.h"
@@ -16,14 +13,6 @@ namespace {
 using client::ChunkInfo;
 using client::Client;
 using client::Result;
-
-// A chunk id as it is printed everywhere: 16 hex digits. Anything else is a path.
-std::optional<uint64_t> ParseChunkId(std::string_view text) {
-  uint64_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id, 16);
-  if (text.size() != 16 || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return id;
-}
 
 void PrintChunk(Output& out, const ChunkInfo& chunk) {
   out.Print("chunk {}  index {}  version {}  generation {}  minted {}  {} bytes  {}\n", HexId(chunk.id), chunk.index,
@@ -59,7 +48,8 @@ void PrintChunk(Output& out, const ChunkInfo& chunk) {
 }
 
 Result<std::vector<ChunkInfo>> Find(Client& client, const std::string& argument) {
-  if (const auto id = ParseChunkId(argument)) {
+  // Anything else is a path.
+  if (const auto id = ParseHexId(argument)) {
     auto chunk = client.DescribeChunk(*id);
     if (!chunk) return std::unexpected(chunk.error());
     return std::vector{std::move(*chunk)};
@@ -83,9 +73,9 @@ Result<std::vector<ChunkInfo>> Find(Client& client, const std::string& argument)
 int RunChunk(Context& context, const std::vector<std::string>& args) {
   std::vector<std::string> words;
   Arguments arguments(context);
-  arguments.Positionals("words", words, 2, 2, "show, then the path of a file or the id of a chunk (16 hex digits)");
+  arguments.Words(words, {"show"}, 2, "show, then the path of a file or the id of a chunk (16 hex digits)");
   if (auto code = arguments.Parse(args)) return *code;
-  if (words[0] != "show") return context.UsageError(fmt::format("\"{}\" is not known; it can be: show", words[0]));
+  if (words.size() < 2) return context.UsageError("show: a path or the id of a chunk is required");
   Client* client = context.Connect();
   if (client == nullptr) return context.Finish();
   const auto chunks = Find(*client, words[1]);

@@ -11,6 +11,14 @@ constexpr Command kCommands[] = {
     {"put", "[OPTIONS] SOURCE... DESTINATION",
      "Copy local files or directories (or - for standard input) into the store", RunPut},
     {"get", "[OPTIONS] SOURCE... [DESTINATION]", "Copy files or directories out of the store", RunGet},
+    {"appendToFile", "[OPTIONS] [SOURCE...] PATH",
+     "Append local files (or standard input) to a file, which is made if it is missing", RunAppendToFile},
+    {"write", "[OPTIONS] [SOURCE] PATH", "Write a local file (or standard input) into a file, at an offset", RunWrite},
+    {"truncate", "[-w] LENGTH PATH...", "Cut files to a length", RunTruncate},
+    {"concat", "[OPTIONS] TARGET SOURCE...", "Move the chunks of files to the end of another; the sources cease to exist",
+     RunConcat},
+    {"records", "append|cat [OPTIONS] PATH...", "Append records to a file that many append to at once, and read them",
+     RunRecords},
     {"cat", "PATH...", "Write files to standard output", RunCat},
     {"tail", "[-f] PATH", "Write the last KiB of a file to standard output", RunTail},
     {"ls", "[OPTIONS] [PATH...]", "List files and directories", RunLs},
@@ -26,7 +34,14 @@ constexpr Command kCommands[] = {
     {"count", "[-h] PATH...", "Count directories, files and bytes", RunCount},
     {"checksum", "PATH...", "Print a checksum of files, computed from their chunks' digests", RunChecksum},
     {"chunk", "show PATH|ID", "Show chunks and their replicas: version, generation, primary", RunChunk},
-    {"admin", "report", "Show the state of the cluster and its servers", RunAdmin},
+    {"lease", "ls|show|recover [OPTIONS] [PATH]", "Show who is writing files, and end the session of a stalled writer",
+     RunLease},
+    {"quarantine", "ls|restore|purge [OPTIONS] SERVER [NAME...]", "Replicas that a chunkserver has set aside",
+     RunQuarantine},
+    {"lock", "[OPTIONS] PATH -- COMMAND...", "Run a command while holding the lock of a path", RunLock},
+    {"sequencer", "check|show [OPTIONS] TEXT", "Tell whether the proof of a lock is still good, or what it says", RunSequencer},
+    {"admin", "report|adopt|discard [OPTIONS]",
+     "Show the state of the cluster; decide about replicas of a history that was lost", RunAdmin},
     {"dev", "up|status|down|wipe [OPTIONS]", "Run a local cluster of real processes", RunDev},
     {"help", "[COMMAND]", "Explain a command", RunHelp},
     {"version", "", "Print the version", RunVersion},
@@ -38,7 +53,7 @@ struct Alias {
 };
 
 constexpr Alias kAliases[] = {
-    {"copyFromLocal", "put"}, {"copyToLocal", "get"},   {"touchz", "touch"},
+    {"copyFromLocal", "put"}, {"copyToLocal", "get"},   {"touchz", "touch"}, {"append", "appendToFile"},
     {"--help", "help"},       {"--version", "version"}, {"-h", "help"},
 };
 

@@ -24,9 +24,11 @@ const Command* FindCommand(std::string_view word);
 std::string_view NearestCommand(std::string_view word);
 
 int RunAdmin(Context& context, const std::vector<std::string>& args);
+int RunAppendToFile(Context& context, const std::vector<std::string>& args);
 int RunCat(Context& context, const std::vector<std::string>& args);
 int RunChecksum(Context& context, const std::vector<std::string>& args);
 int RunChunk(Context& context, const std::vector<std::string>& args);
+int RunConcat(Context& context, const std::vector<std::string>& args);
 int RunCount(Context& context, const std::vector<std::string>& args);
 int RunCp(Context& context, const std::vector<std::string>& args);
 int RunDev(Context& context, const std::vector<std::string>& args);
@@ -34,15 +36,22 @@ int RunDf(Context& context, const std::vector<std::string>& args);
 int RunDu(Context& context, const std::vector<std::string>& args);
 int RunGet(Context& context, const std::vector<std::string>& args);
 int RunHelp(Context& context, const std::vector<std::string>& args);
+int RunLease(Context& context, const std::vector<std::string>& args);
+int RunLock(Context& context, const std::vector<std::string>& args);
 int RunLs(Context& context, const std::vector<std::string>& args);
 int RunMkdir(Context& context, const std::vector<std::string>& args);
 int RunMv(Context& context, const std::vector<std::string>& args);
 int RunPut(Context& context, const std::vector<std::string>& args);
+int RunQuarantine(Context& context, const std::vector<std::string>& args);
+int RunRecords(Context& context, const std::vector<std::string>& args);
 int RunRm(Context& context, const std::vector<std::string>& args);
+int RunSequencer(Context& context, const std::vector<std::string>& args);
 int RunStat(Context& context, const std::vector<std::string>& args);
 int RunTail(Context& context, const std::vector<std::string>& args);
 int RunTest(Context& context, const std::vector<std::string>& args);
 int RunTouch(Context& context, const std::vector<std::string>& args);
+int RunTruncate(Context& context, const std::vector<std::string>& args);
 int RunVersion(Context& context, const std::vector<std::string>& args);
+int RunWrite(Context& context, const std::vector<std::string>& args);
 
 }  // namespace picket::cli

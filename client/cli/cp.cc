@@ -7,6 +7,7 @@
 #include "client/cli/remote_path.h"
 #include "client/cli/remote_tree.h"
 #include "client/cli/upload.h"
+#include "client/cli/write_options.h"
 
 namespace picket::cli {
 namespace {
@@ -19,6 +20,7 @@ struct CpOptions {
   bool force = false;
   bool preserve = false;
   uint32_t threads = 1;
+  client::Conditions conditions;  // of the target
 };
 
 Result<uint64_t> CopyFile(Context& context, Client& client, const CpOptions& options, Progress& progress,
@@ -27,7 +29,10 @@ Result<uint64_t> CopyFile(Context& context, Client& client, const CpOptions& opt
   if (!reader) return std::unexpected(reader.error());
   const FileStatus& status = (*reader)->status();
   client::CreateOptions create{
-      .overwrite = options.force, .replication = status.replication, .chunk_size = status.chunk_size};
+      .overwrite = options.force || options.conditions.if_version || options.conditions.if_revision,
+      .replication = status.replication,
+      .chunk_size = status.chunk_size,
+      .conditions = options.conditions};
   if (options.preserve) {
     create.mode = file.mode;
     create.mtime_ns = file.mtime_ns;
@@ -48,7 +53,7 @@ void AddSources(Context& context, Client& client, const std::string& argument, c
   for (const FileStatus& source : *found) {
     const std::string target = destination.For(BaseName(source.path));
     if (IsWithin(target, source.path)) {
-      context.Fail(source.path, kExitFailure, fmt::format("cannot be copied onto or into itself ({})", target));
+      context.Fail(source.path, kExitUsage, fmt::format("cannot be copied onto or into itself ({})", target));
     } else {
       AddRemoteTree(context, client, source, target, plan);
     }
@@ -63,8 +68,9 @@ int RunCp(Context& context, const std::vector<std::string>& args) {
   Arguments arguments(context);
   arguments.Flag("-f,--force", options.force, "Replace existing files")
       .Flag("-p,--preserve", options.preserve, "Keep modes and modification times")
-      .Number("-t,--threads", options.threads, 1, 64, "Copy up to N files at once")
-      .Positionals("paths", paths, 2, Arguments::kAnyNumber,
+      .Number("-t,--threads", options.threads, 1, 64, "Copy up to N files at once");
+  AddConditions(arguments, options.conditions);
+  arguments.Positionals("paths", paths, 2, Arguments::kAnyNumber,
                    "Sources (directories with all in them), then the destination");
   if (auto code = arguments.Parse(args)) return *code;
   Client* client = context.Connect();
@@ -78,6 +84,7 @@ int RunCp(Context& context, const std::vector<std::string>& args) {
 
   Plan plan;
   for (const std::string& argument : paths) AddSources(context, *client, argument, *destination, &plan);
+  if (!FitConditions(context, options.conditions, plan.files.size() + plan.directories.size())) return context.Finish();
   PlanSteps steps{
       .make_directory = [&](const PlannedItem& directory) { return EnsureDirectory(*client, directory.target); },
       .copy_file = [&](Progress& progress,

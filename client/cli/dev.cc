@@ -122,7 +122,7 @@ int RunDev(Context& context, const std::vector<std::string>& args) {
       .Number("--chunkservers", options.chunkservers, 1, 64, "With up: how many (3, or as many as there are)")
       .Texts("--set", options.settings, "ROLE.KEY=VALUE",
              "With up: a setting of master or chunkserver, kept; may be repeated")
-      .Positionals("words", words, 1, 1, "up, status, down or wipe");
+      .Words(words, {"up", "status", "down", "wipe"}, 1, "up, status, down or wipe");
   if (auto code = arguments.Parse(args)) return *code;
   const std::string directory = options.directory.empty()
                                     ? dev::DefaultDirectory()
@@ -140,11 +140,8 @@ int RunDev(Context& context, const std::vector<std::string>& args) {
   if (verb == "up") return Up(context, cluster, options);
   if (verb == "status") return PrintStatus(context, cluster);
   if (verb == "down") return Down(context, cluster);
-  if (verb == "wipe") {
-    const auto wiped = cluster.Wipe();
-    return wiped ? context.Finish() : Fail(context, wiped.error());
-  }
-  return context.UsageError(fmt::format("\"{}\" is not known; it can be: up, status, down, wipe", verb));
+  const auto wiped = cluster.Wipe();
+  return wiped ? context.Finish() : Fail(context, wiped.error());
 }
 
 }  // namespace picket::cli

@@ -18,7 +18,7 @@ class SpaceReport {
   SpaceReport(Context& context, Client& client, bool human) : context_(context), client_(client), human_(human) {}
 
   void Add(const FileStatus& entry) {
-    client::Summary summary{.bytes = entry.length, .bytes_with_replicas = entry.length * entry.replication};
+    client::Summary summary{.bytes = entry.length, .bytes_with_replicas = entry.stored_bytes * entry.replication};
     if (entry.type == FileType::kDirectory) {
       auto counted = client_.Summarize(entry.path);
       if (!counted) return context_.Fail(entry.path, counted.error());

@@ -18,7 +18,9 @@ Json FactsOf(const client::FileStatus& status) {
       {"replication", status.replication},
       {"chunk_size", status.chunk_size},
       {"chunks", status.chunk_count},
+      {"stored_bytes", status.stored_bytes},
       {"open", status.open},
+      {"holder", status.holder.empty() ? Json() : Json(status.holder)},
       {"inode", HexId(status.inode)},
       {"generation", status.generation},
       {"create_revision", status.create_revision},
@@ -36,6 +38,7 @@ Json FactsOf(const client::ChunkInfo& chunk) {
         {"state", replica.state},
         {"length", replica.length},
         {"counted", replica.counted},
+        {"worth", replica.worth},
         {"address", replica.address},
         {"rack", replica.rack},
     });
@@ -102,6 +105,82 @@ Json FactsOf(const client::Summary& summary) {
       {"bytes", summary.bytes},
       {"bytes_with_replicas", summary.bytes_with_replicas},
   };
+}
+
+Json FactsOf(const client::LeaseInfo& lease) {
+  Json holders = Json::array();
+  for (const client::LeaseHolder& holder : lease.holders) {
+    holders.push_back(
+        {{"client", holder.client}, {"writer_id", holder.writer_id}, {"renewed_ms_ago", holder.renewed_ms_ago}});
+  }
+  Json facts{
+      {"path", lease.path},
+      {"pending", lease.pending},
+      {"inode", HexId(lease.inode)},
+      {"mode", lease.mode},
+      {"lock", lease.lock},
+      {"generation", lease.generation},
+      {"holders", std::move(holders)},
+      {"soft_limit_ms", lease.soft_limit_ms},
+      {"hard_limit_ms", lease.hard_limit_ms},
+      {"soft_left_ms", lease.soft_left_ms},
+      {"hard_left_ms", lease.hard_left_ms},
+      {"open_chunk", lease.open_chunk == 0 ? Json() : Json(HexId(lease.open_chunk))},
+      {"recovery", Json()},
+  };
+  if (!lease.recovering) return facts;
+  Json answers = Json::array();
+  for (const client::RecoveryAnswer& answer : lease.answers) {
+    answers.push_back({{"server", answer.server},
+                       {"state", answer.state},
+                       {"clean", answer.clean},
+                       {"version", answer.version},
+                       {"length", answer.length},
+                       {"sealed", answer.sealed},
+                       {"sealed_generation", answer.sealed_generation},
+                       {"error", answer.error.empty() ? Json() : Json(answer.error)}});
+  }
+  facts["recovery"] = {
+      {"attempt", lease.attempt},
+      {"attempts", lease.attempts},
+      {"version", lease.recovery_version},
+      {"phase", lease.phase},
+      {"reason", lease.reason},
+      {"waiting_for", lease.waiting_for.empty() ? Json() : Json(lease.waiting_for)},
+      {"stalled_holder", lease.stalled_holder.empty() ? Json() : Json(lease.stalled_holder)},
+      {"answers", std::move(answers)},
+  };
+  return facts;
+}
+
+Json FactsOf(const client::QuarantineEntry& entry) {
+  return Json{
+      {"name", entry.name},
+      {"chunk", HexId(entry.chunk)},
+      {"version", entry.version},
+      {"generation", entry.generation},
+      {"bytes", entry.bytes},
+      {"since", UtcTime(entry.since_ns)},
+      {"reason", entry.reason},
+      {"last_hope", entry.last_hope},
+      {"path", entry.path.empty() ? Json() : Json(entry.path)},
+      {"refused", entry.refused.empty() ? Json() : Json(entry.refused)},
+  };
+}
+
+Json FactsOf(const client::AdoptReport& report) {
+  Json replicas = Json::array();
+  for (const client::AdoptItem& item : report.replicas) {
+    replicas.push_back({{"chunk", HexId(item.chunk)},
+                        {"path", item.path.empty() ? Json() : Json(item.path)},
+                        {"server", item.server},
+                        {"version", item.version},
+                        {"minted", item.minted},
+                        {"length", item.length},
+                        {"state", item.state},
+                        {"action", item.action}});
+  }
+  return Json{{"history_lost", report.history_lost}, {"epoch", report.epoch}, {"replicas", std::move(replicas)}};
 }
 
 }  // namespace picket::cli

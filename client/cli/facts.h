@@ -11,5 +11,8 @@ Json FactsOf(const client::ChunkInfo& chunk);
 Json FactsOf(const client::ServerInfo& server);
 Json FactsOf(const client::ClusterInfo& cluster);
 Json FactsOf(const client::Summary& summary);
+Json FactsOf(const client::LeaseInfo& lease);
+Json FactsOf(const client::QuarantineEntry& entry);
+Json FactsOf(const client::AdoptReport& report);
 
 }  // namespace picket::cli

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "client/cli/arguments.h"
 #include "client/cli/cat_file.h"
@@ -43,6 +44,12 @@ void GetFiles(Context& context, Client& client, const GetOptions& options,
   for (const client::FileStatus& source : sources) {
     AddRemoteTree(context, client, source, destination.For(BaseName(source.path)), &plan);
   }
+  std::set<std::string> directories;
+  for (const PlannedItem& file : plan.files) {
+    const size_t slash = file.target.rfind('/');
+    directories.insert(slash == std::string::npos ? "" : file.target.substr(0, slash));
+  }
+  for (const std::string& directory : directories) PendingFile::RemoveAbandoned(directory);
   // Threads that have no file of their own help with the others' ranges.
   const uint32_t files_at_once = std::max<uint32_t>(1, std::min<uint32_t>(options.threads, plan.files.size()));
   const DownloadOptions download{

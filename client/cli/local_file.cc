@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ using client::Error;
 using client::ErrorKind;
 using client::Result;
 
+constexpr std::string_view kHiddenPrefix = ".picket-get-";
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 
 std::unexpected<Error> Failed(int error_number, std::string_view subject) {
@@ -162,9 +164,17 @@ Result<> WriteLocalAt(int fd, uint64_t offset, std::span<const char> bytes) {
 Result<PendingFile> PendingFile::Create(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "" : path.substr(0, slash + 1);
-  std::string hidden = directory + ".picket-get-XXXXXX";
-  LocalFd fd(mkostemp(hidden.data(), O_CLOEXEC));
-  if (!fd) return Failed(errno, path);
+  std::string hidden;
+  LocalFd fd;
+  while (true) {
+    hidden = fmt::format("{}{}XXXXXX", directory, kHiddenPrefix);
+    fd = LocalFd(mkostemp(hidden.data(), O_CLOEXEC));
+    if (!fd) return Failed(errno, path);
+    // Somebody who is tidying up may have found it before it was locked: then it has gone, or is about to.
+    if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
+    struct stat st{};
+    if (fstat(fd.get(), &st) != 0 || st.st_nlink > 0) break;
+  }
   // mkostemp makes it private; the final file has the rights that a plain creation would give.
   const mode_t mask = umask(0);
   umask(mask);
@@ -174,6 +184,19 @@ Result<PendingFile> PendingFile::Create(const std::string& path) {
     return Failed(error, path);
   }
   return PendingFile(path, std::move(hidden), std::move(fd));
+}
+
+void PendingFile::RemoveAbandoned(const std::string& directory) {
+  const auto names = ListLocal(directory.empty() ? "." : directory);
+  if (!names) return;
+  for (const std::string& name : *names) {
+    if (!name.starts_with(kHiddenPrefix)) continue;
+    const std::string path = directory.empty() ? name : directory + "/" + name;
+    const LocalFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat st{};
+    if (!fd || fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode)) continue;
+    if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) unlink(path.c_str());
+  }
 }
 
 PendingFile::~PendingFile() {

@@ -56,7 +56,8 @@ client::Result<size_t> ReadLocal(int fd, void* into, size_t size);
 client::Result<> WriteLocalAt(int fd, uint64_t offset, std::span<const char> bytes);
 
 // A file that appears under its name only when it is complete. Until then it has a hidden name in the
-// same directory, which is removed at destruction.
+// same directory, which is removed at destruction. It is locked as long as its process lives, so what a killed
+// process left behind is told from what another one is writing.
 class PendingFile {
  public:
   static client::Result<PendingFile> Create(const std::string& path);
@@ -72,6 +73,9 @@ class PendingFile {
   client::Result<> SetAttributes(const Attributes& attributes);
   // Gives it its name. Without `replace` an existing file is left alone: kAlreadyExists.
   client::Result<> Commit(bool replace);
+
+  // Removes the hidden files that nobody is writing any more ("": the current directory).
+  static void RemoveAbandoned(const std::string& directory);
 
  private:
   PendingFile(std::string path, std::string hidden, LocalFd fd)

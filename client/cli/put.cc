@@ -12,6 +12,7 @@
 #include "client/cli/remote_path.h"
 #include "client/cli/remote_tree.h"
 #include "client/cli/upload.h"
+#include "client/cli/write_options.h"
 
 namespace picket::cli {
 namespace {
@@ -27,9 +28,19 @@ struct PutOptions {
   uint32_t threads = 1;
   uint32_t replication = 0;
   uint64_t chunk_size = 0;
+  client::Conditions conditions;
+  HoldOptions hold;
 
   client::CreateOptions Create() const {
-    return {.overwrite = force, .replication = replication, .chunk_size = chunk_size, .sync_on_close = !no_sync};
+    // Who names the version that is to be replaced means to replace it.
+    const bool replace = force || conditions.if_version || conditions.if_revision;
+    client::CreateOptions create{.overwrite = replace,
+                                 .replication = replication,
+                                 .chunk_size = chunk_size,
+                                 .sync_on_close = !no_sync,
+                                 .conditions = conditions};
+    hold.ApplyTo(create);
+    return create;
   }
 };
 
@@ -130,6 +141,7 @@ void PutFiles(Context& context, Client& client, const PutOptions& options, const
   Plan plan;
   LocalTree tree(context, options.follow, &plan);
   for (const std::string& source : sources) tree.Add(source, destination.For(NameOf(source)));
+  if (!FitConditions(context, options.conditions, plan.files.size() + plan.directories.size())) return;
 
   PlanSteps steps{
       .make_directory = [&](const PlannedItem& directory) { return EnsureDirectory(client, directory.target); },
@@ -157,8 +169,10 @@ int RunPut(Context& context, const std::vector<std::string>& args) {
       .Number("-t,--threads", options.threads, 1, 64, "Copy up to N files at once")
       .Number("--replication", options.replication, 1, 16, "Replicas of each chunk")
       .Bytes("--chunk-size", options.chunk_size, "Bytes of a chunk: a power of two from 1M to 1G")
-      .Flag("--no-sync", options.no_sync, "Close files when their bytes are on every replica, not yet on its disk")
-      .Positionals("paths", paths, 2, Arguments::kAnyNumber, "Sources (- is standard input), then the destination");
+      .Flag("--no-sync", options.no_sync, "Close files when their bytes are on every replica, not yet on its disk");
+  AddConditions(arguments, options.conditions);
+  options.hold.AddTo(arguments);
+  arguments.Positionals("paths", paths, 2, Arguments::kAnyNumber, "Sources (- is standard input), then the destination");
   if (auto code = arguments.Parse(args)) return *code;
 
   const std::vector<std::string> sources(paths.begin(), paths.end() - 1);

@@ -3,6 +3,7 @@
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
 #include "client/cli/remote_path.h"
+#include "client/cli/write_options.h"
 
 namespace picket::cli {
 namespace {
@@ -11,6 +12,7 @@ struct RmOptions {
   bool recursive = false;
   bool force = false;
   bool skip_trash = false;
+  client::Conditions conditions;
 };
 
 class Remover {
@@ -24,6 +26,7 @@ class Remover {
       if (options_.force && found.error().kind == client::ErrorKind::kNotFound) return context_.Succeed();
       return context_.Fail(argument, found.error());
     }
+    if (!FitConditions(context_, options_.conditions, found->size())) return;
     for (const client::FileStatus& entry : *found) RemoveEntry(entry);
   }
 
@@ -34,7 +37,9 @@ class Remover {
     if (entry.type == client::FileType::kDirectory && !options_.recursive) {
       return context_.Fail(entry.path, kExitFailure, "IS_DIRECTORY: a directory; -r removes it and everything in it");
     }
-    const auto trash = client_.Remove(entry.path, options_.recursive, options_.skip_trash);
+    const auto trash = client_.Remove(
+        entry.path,
+        {.recursive = options_.recursive, .skip_trash = options_.skip_trash, .conditions = options_.conditions});
     if (!trash) {
       if (options_.force && trash.error().kind == client::ErrorKind::kNotFound) return context_.Succeed();
       return context_.Fail(entry.path, trash.error());
@@ -63,9 +68,11 @@ int RunRm(Context& context, const std::vector<std::string>& args) {
   Arguments arguments(context);
   arguments.Flag("-r,-R,--recursive", options.recursive, "Directories with everything in them")
       .Flag("-f,--force", options.force, "What does not exist is no error")
-      .Flag("--skip-trash", options.skip_trash, "Do not keep it in the trash (also spelled -skipTrash)")
-      .Positionals("paths", paths, 1, Arguments::kAnyNumber, "Files and directories");
+      .Flag("--skip-trash", options.skip_trash, "Do not keep it in the trash (also spelled -skipTrash)");
+  AddConditions(arguments, options.conditions);
+  arguments.Positionals("paths", paths, 1, Arguments::kAnyNumber, "Files and directories");
   if (auto code = arguments.Parse(args)) return *code;
+  if (!FitConditions(context, options.conditions, paths.size())) return context.Finish();
   client::Client* client = context.Connect();
   if (client == nullptr) return context.Finish();
   Remover remover(context, *client, options);

@@ -135,6 +135,13 @@ std::string DurationText(int64_t seconds) {
   return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
+std::optional<uint64_t> ParseHexId(std::string_view text) {
+  uint64_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id, 16);
+  if (text.size() != 16 || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return id;
+}
+
 std::string HexId(uint64_t id) { return fmt::format("{:016x}", id); }
 
 int EditDistance(std::string_view a, std::string_view b) {

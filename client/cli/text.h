@@ -36,6 +36,8 @@ std::string DurationText(int64_t seconds);
 
 // 16 lower-case hex digits.
 std::string HexId(uint64_t id);
+// nullopt: not exactly such digits.
+std::optional<uint64_t> ParseHexId(std::string_view text);
 
 // Edits (insert, delete, replace, swap of neighbours) that turn one word into the other.
 int EditDistance(std::string_view a, std::string_view b);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "client/cli/context.h"
 #include "client/cli/progress.h"
@@ -23,5 +24,12 @@ struct ByteSource {
 client::Result<client::FileStatus> Upload(Context& context, client::Client& client, Progress& progress,
                                           const ByteSource& source, const std::string& path,
                                           const client::CreateOptions& options);
+
+// Goes on at the end of `path` with the bytes of the sources, one after the other, and closes. What was
+// appended before an error or an interruption stays, and the error says how much. sync: what has come from a
+// silent source is made durable, not only shown to readers.
+client::Result<client::FileStatus> Append(Context& context, client::Client& client, Progress& progress,
+                                          const std::vector<ByteSource>& sources, const std::string& path,
+                                          const client::AppendOptions& options, bool sync);
 
 }  // namespace picket::cli

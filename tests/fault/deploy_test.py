@@ -20,7 +20,7 @@ def read(name):
         return file.read()
 
 
-COMMANDS = re.findall(r"^  ([a-z]+)\b", output(PICKET, "help").split("Global options")[0], re.MULTILINE)
+COMMANDS = re.findall(r"^  ([a-zA-Z]+)\b", output(PICKET, "help").split("Global options")[0], re.MULTILINE)
 
 
 def options(command):

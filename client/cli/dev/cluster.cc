@@ -1,6 +1,7 @@
 #include "client/cli/dev/cluster.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,15 +59,36 @@ DevResult<> Cluster::Up(const UpOptions& options) {
   if (auto chosen = ChoosePorts(&*state); !chosen) return chosen;
   if (auto saved = SaveState(layout_, *state); !saved) return saved;
   if (auto written = WriteConfigs(*state); !written) return written;
-  for (const Member& member : state->members) {
+  auto started = StartAll(*state, options.wait_at_most);
+  if (!started) StopStarted(*state, &started.error());
+  return started;
+}
+
+DevResult<> Cluster::StartAll(const State& state, std::chrono::milliseconds wait_at_most) {
+  for (const Member& member : state.members) {
     if (StatusOf(member).run == MemberStatus::Run::kRunning) {
       say_(fmt::format("{} runs at {}", member.name, member.address()));
       continue;
     }
-    if (auto ready = InitDirectory(*state, member); !ready) return ready;
+    if (auto ready = InitDirectory(state, member); !ready) return ready;
     if (auto started = Start(member); !started) return started;
   }
-  return AwaitRegistered(*state, options.wait_at_most);
+  return AwaitRegistered(state, wait_at_most);
+}
+
+// What a start that failed has begun does not stay behind; what ran before goes on.
+void Cluster::StopStarted(const State& state, DevError* error) {
+  std::vector<std::string> names;
+  for (const Member& member : state.members) {
+    if (!started_.contains(member.name)) continue;
+    const MemberStatus status = StatusOf(member);
+    if (status.run == MemberStatus::Run::kRunning) {
+      StopProcesses({status.process}, kStopGrace);
+      names.push_back(member.name);
+    }
+    unlink(layout_.pid_file(member.name).c_str());
+  }
+  if (!names.empty()) error->text += fmt::format("; stopped again: {}", fmt::join(names, ", "));
 }
 
 DevResult<bool> Cluster::Down() {

@@ -57,6 +57,8 @@ class Cluster {
   DevResult<> WriteConfigs(const State& state);
   DevResult<> InitDirectory(const State& state, const Member& member);
   DevResult<> Start(const Member& member);
+  DevResult<> StartAll(const State& state, std::chrono::milliseconds wait_at_most);
+  void StopStarted(const State& state, DevError* error);
   DevResult<> AwaitRegistered(const State& state, std::chrono::milliseconds at_most);
   MemberStatus StatusOf(const Member& member) const;
   DevResult<> StopAll(const State& state, bool* in_time);

@@ -75,6 +75,18 @@ TEST_F(LocalFileTest, PendingFileReplacesOnlyWhenAsked) {
   EXPECT_EQ(Read("out"), "");
 }
 
+TEST_F(LocalFileTest, WhatAKilledProcessLeftBehindIsTidiedUp) {
+  Write(".picket-get-abandon", "half");
+  Write(".picket-gets", "mine");
+  auto file = PendingFile::Create(Path("out"));
+  ASSERT_TRUE(file);
+  PendingFile::RemoveAbandoned(dir_);
+  EXPECT_FALSE(fs::exists(Path(".picket-get-abandon")));
+  EXPECT_TRUE(fs::exists(Path(".picket-gets")));
+  ASSERT_TRUE(file->Commit(false)) << "what is being written was left alone";
+  EXPECT_EQ(Entries(), 2u);
+}
+
 TEST_F(LocalFileTest, TellsTypesApart) {
   Write("file", "abc");
   fs::create_symlink("file", Path("link"));
