@@ -209,6 +209,11 @@ Task<> Contest::Read(FileSystem* fs, File* file, bool must) {
 
 Task<> Contest::Verify(Env*, FileSystem* fs) {
   for (File& file : files_) {
+    // Whoever wrote last may have died with all the servers that kept its bytes: nobody's word is good then.
+    auto recovered = co_await fs->RecoverLease(file.path, true);
+    if (!recovered && recovered.error().code != Code::kNotFound && !in_.harm->MayLose(3, false)) {
+      Fail("recovery", file, recovered.error().ToString());
+    }
     co_await Read(fs, &file, true);
     for (const Entry& entry : file.acknowledged) {
       if (in_.harm->MayLose(3, entry.synced)) continue;
