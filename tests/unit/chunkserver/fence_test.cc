@@ -102,19 +102,20 @@ TEST(FenceOverwrite, EndsAtOrBelowTheEnd) {
   const Marks m = Open();
   EXPECT_TRUE(FenceOverwrite(m, 4, 5, 0, m.length));
   EXPECT_TRUE(FenceOverwrite(m, 4, 5, m.length - 1, 1));
-  EXPECT_EQ(FenceOverwrite(m, 4, 5, m.length - 1, 2).error().code, Code::kOutOfOrder);
-  EXPECT_EQ(FenceOverwrite(m, 4, 5, m.length, 1).error().code, Code::kOutOfOrder) << "that would be an append";
-  EXPECT_EQ(FenceOverwrite(m, 4, 5, UINT64_MAX, 2).error().code, Code::kOutOfOrder);
-  EXPECT_EQ(FenceOverwrite(m, 4, 5, 0, 0).error().code, Code::kOutOfOrder);
-  const Error e = FenceOverwrite(m, 4, 5, m.length, 1).error();
-  EXPECT_EQ(e.token, m.length + 1);
-  EXPECT_EQ(e.mark, m.length);
+  EXPECT_EQ(CodeOf(FenceOverwrite(m, 4, 5, m.length - 1, 2)), Code::kOutOfOrder);
+  EXPECT_EQ(CodeOf(FenceOverwrite(m, 4, 5, m.length, 1)), Code::kOutOfOrder) << "that would be an append";
+  EXPECT_EQ(CodeOf(FenceOverwrite(m, 4, 5, UINT64_MAX, 2)), Code::kOutOfOrder);
+  EXPECT_EQ(CodeOf(FenceOverwrite(m, 4, 5, 0, 0)), Code::kOutOfOrder);
+  const Status refused = FenceOverwrite(m, 4, 5, m.length, 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().token, m.length + 1);
+  EXPECT_EQ(refused.error().mark, m.length);
 }
 
 TEST(FenceOverwrite, ComesInTurnAndOnlyOnce) {
   const Marks m = Open();
-  EXPECT_EQ(FenceOverwrite(m, 4, 4, 0, 1).error().code, Code::kOutOfOrder);
-  EXPECT_EQ(FenceOverwrite(m, 4, 6, 0, 1).error().code, Code::kOutOfOrder);
+  EXPECT_EQ(CodeOf(FenceOverwrite(m, 4, 4, 0, 1)), Code::kOutOfOrder);
+  EXPECT_EQ(CodeOf(FenceOverwrite(m, 4, 6, 0, 1)), Code::kOutOfOrder);
 }
 
 TEST(FenceSeal, SealsAtExactlyTheLength) {
