@@ -229,7 +229,7 @@ Task<Result<Recoverer::Begun>> Recoverer::Fence(std::shared_ptr<Job> job) {
 }
 
 Task<Result<Entry>> Recoverer::Agree(std::shared_ptr<Job> job, Begun begun) {
-  job->round = rounds_.Open(*begun.attempt, begun.record, begun.limit);
+  job->round = rounds_.Open(*begun.attempt, begun.record, begun.limit, job->slow);
   job->phase = "asking";
   auto plan = co_await rounds_.Gather(job->round);
   if (!plan) co_return Fail(plan.error());
@@ -244,7 +244,11 @@ Task<Result<Entry>> Recoverer::Agree(std::shared_ptr<Job> job, Begun begun) {
       begun.record.set_length(plan->length);
       TraceChunk(env_, ProtocolEvent::Kind::kChunkTruncated, begun.attempt->writer.chunk, begun.record);
     }
-    PICKET_CO_TRY(co_await rounds_.Finish(job->round, *plan));
+    auto finished = co_await rounds_.Finish(job->round, *plan);
+    if (!finished) {
+      if (finished.error().server != 0) job->slow.push_back(ServerId(finished.error().server));
+      co_return Fail(finished.error());
+    }
   }
   job->phase = "committing";
   auto closed = co_await Commit(job, std::move(*plan));

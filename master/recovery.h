@@ -24,6 +24,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/ids.h"
@@ -92,6 +93,7 @@ class Recoverer {
     uint32_t attempts = 0;
     std::string phase = "fencing";
     std::string failure;     // of the last attempt
+    std::vector<ServerId> slow;  // sources that did not finish
     std::shared_ptr<RecoveryRound> round;
     std::optional<Result<Entry>> result;
     Status then;

@@ -50,13 +50,15 @@ Task<Result<Entry>> Recoverer::Commit(std::shared_ptr<Job> job, std::optional<Re
     names_.PutUnchanged(&batch, *closed);
   }
   if (job->ask.then) job->then = job->ask.then(&batch, &*closed);
+  const std::shared_ptr<RecoveryRound> round = plan ? job->round : nullptr;
+  if (round) round->committed = env_.Now();  // the participants see the batch from now on, not the attempt
   auto committed = co_await store_.Commit(std::move(batch));
-  if (!committed) co_return Fail(committed.error());
-
-  if (plan) {
-    job->round->committed = env_.Now();
-    NoteSealed(*job->round, *plan);
+  if (!committed) {
+    if (round) round->over = true;
+    co_return Fail(committed.error());
   }
+
+  if (round) NoteSealed(*round, *plan);
   PICKET_LOG(env_, kInfo, "file {}: recovered and closed at {} bytes", ToString(inode), closed->inode.length());
   co_return closed;
 }

@@ -38,13 +38,18 @@ RecoveryRounds::RecoveryRounds(Env& env, ChunkTable& chunks, ServerTable& server
       options_(options) {}
 
 std::shared_ptr<RecoveryRound> RecoveryRounds::Open(const Attempt& attempt, const record::Chunk& record,
-                                                    std::optional<uint64_t> limit) {
+                                                    std::optional<uint64_t> limit, const std::vector<ServerId>& slow) {
   auto round = std::make_shared<RecoveryRound>(env_);
   round->attempt = attempt;
   round->record = record;
   round->limit = limit;
-  for (const record::Member& member : record.members()) {
-    AddSeat(round, ServerId(member.server()), Incarnation(member.incarnation()));
+  // Of equal members the first one is the source.
+  for (bool last : {false, true}) {
+    for (const record::Member& member : record.members()) {
+      const ServerId id(member.server());
+      const bool is_slow = std::ranges::find(slow, id) != slow.end();
+      if (is_slow == last) AddSeat(round, id, Incarnation(member.incarnation()));
+    }
   }
   return round;
 }
@@ -81,7 +86,7 @@ bool RecoveryRounds::StillValid(const RecoveryRound& round) const {
 Task<> RecoveryRounds::RunSeat(RecoveryRounds* self, std::shared_ptr<RecoveryRound> round, size_t i) {
   for (;;) {
     RecoverySeat& seat = round->seats[i];
-    if (round->over || seat.finished || seat.given_up || !self->StillValid(*round)) break;
+    if (round->over || seat.finished || !self->StillValid(*round)) break;
     if (round->committed && self->env_.Now() - *round->committed >= self->options_.straggle) break;
     const Server* server = self->servers_.Find(seat.answer.server);
     const bool dead = server != nullptr ? self->servers_.LivenessOf(*server) == Liveness::kDead
@@ -252,8 +257,9 @@ Task<bool> RecoveryRounds::FinishSeat(std::shared_ptr<RecoveryRound> round, size
                ToString(round->attempt.writer.chunk), ToString(id), round->attempt.to.ToString(), seat.error.ToString());
     seat.given_up = ++seat.refusals >= kFinishRefusals;
   }
+  const bool given_up = seat.given_up;
   round->changed.NotifyAll();
-  co_await env_.Sleep(kRetryPause);
+  co_await env_.Sleep(given_up ? kRefusedPause : kRetryPause);
   co_return true;
 }
 

@@ -37,7 +37,7 @@ struct RecoverySeat {
   Version mark;                // before this attempt
   bool finished = false;
   int refusals = 0;            // to finish
-  bool given_up = false;       // after so many of them
+  bool given_up = false;       // not waited for any more; still asked
   Error error;                 // the last one it gave
 };
 
@@ -70,8 +70,9 @@ class RecoveryRounds {
   RecoveryRounds(Env& env, ChunkTable& chunks, ServerTable& servers, LocationMap& locations, MetaStore& store,
                  Orders& orders, Attempts& attempts, Options options);
 
+  // `slow`: did not finish as the source of an attempt before; not the source again where another can be.
   std::shared_ptr<RecoveryRound> Open(const Attempt& attempt, const record::Chunk& record,
-                                      std::optional<uint64_t> limit);
+                                      std::optional<uint64_t> limit, const std::vector<ServerId>& slow);
   // Asks, and waits as long as it takes, until there is something to do: kFinish, kDrop or kIntegrity. The
   // refusal of Attempts::Check.
   Task<Result<RecoveryPlan>> Gather(std::shared_ptr<RecoveryRound> round);
