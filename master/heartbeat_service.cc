@@ -1,6 +1,8 @@
 #include "master/heartbeat_service.h"
 
+#include "common/base/mutation.h"
 #include "common/obs/log.h"
+#include "master/consent.h"
 #include "master/meta_store.h"
 
 namespace picket {
@@ -29,6 +31,24 @@ bool HeartbeatService::MayExtend(const Server& server, ChunkId chunk, Version ve
   return false;
 }
 
+void HeartbeatService::Consent(const proto::HeartbeatRequest& request, proto::HeartbeatResponse* response) const {
+  // Whose metadata is not the newest knows of no chunk that it is gone (F12).
+  if (!serving_.Check()) return;
+  for (const auto& offered : request.tombstones()) {
+    auto record = chunks_.Get(ChunkId(offered.chunk()));
+    if (!record) continue;
+    if (MayForgetTombstone(*record ? &**record : nullptr, ChunkId(offered.chunk()), store_.epoch().number)) {
+      response->add_forget(offered.chunk());
+    }
+  }
+  for (const auto& offered : request.expired_quarantine()) {
+    auto record = chunks_.Get(ChunkId(offered.chunk()));
+    if (!record) continue;
+    const size_t good = *record ? view_.CountGood(ChunkRow{ChunkId(offered.chunk()), **record}) : 0;
+    if (MayLeaveQuarantine(*record ? &**record : nullptr, good)) response->add_purge_quarantine(offered.name());
+  }
+}
+
 Result<proto::HeartbeatResponse> HeartbeatService::Beat(const proto::HeartbeatRequest& request) {
   const ServerId id(request.server());
   Server* server = servers_.FindSession(id, request.session());
@@ -42,9 +62,13 @@ Result<proto::HeartbeatResponse> HeartbeatService::Beat(const proto::HeartbeatRe
   if (before != Liveness::kLive) {
     PICKET_LOG(env_, kWarning, "chunkserver {} is back: it was {}", ToString(id), LivenessName(before));
   }
-  reports_.Changes(*server, request.changed(), request.removed());
-
   proto::HeartbeatResponse response;
+  const bool late = request.beat() != 0 && request.beat() <= server->beat && !PICKET_MUTANT(heartbeat_order);
+  if (!late) {
+    server->beat = request.beat();
+    reports_.Changes(*server, request.changed(), request.removed());
+    Consent(request, &response);
+  }
   for (const auto& wanted : request.extensions()) {
     const ChunkId chunk(wanted.chunk());
     const Version version(wanted.version());

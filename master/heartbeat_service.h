@@ -1,5 +1,6 @@
-// A chunkserver's heartbeat: it lives, what it has room for, what changed, and the primary leases it wants
-// extended because it takes mutations.
+// A chunkserver's heartbeat: it lives, what it has room for, what changed, the primary leases it wants extended
+// because it takes mutations, and what it would like to let go for good (consent.h). Beats of a session are
+// numbered: a late one is answered, and undoes nothing that a newer one told.
 // Runs on the master's executor.
 #pragma once
 
@@ -7,6 +8,7 @@
 #include "common/rpc/server.h"
 #include "master/chunk_report.h"
 #include "master/chunk_table.h"
+#include "master/chunk_view.h"
 #include "master/lease_table.h"
 #include "master/server_table.h"
 #include "master/serving.h"
@@ -18,7 +20,7 @@ namespace picket {
 class HeartbeatService {
  public:
   HeartbeatService(Env& env, MetaStore& store, ChunkTable& chunks, ServerTable& servers, LeaseTable& leases,
-                   ChunkReports& reports, Serving& serving, const TokenKeys& keys)
+                   ChunkReports& reports, Serving& serving, const TokenKeys& keys, const ChunkView& view)
       : env_(env),
         store_(store),
         chunks_(chunks),
@@ -26,7 +28,8 @@ class HeartbeatService {
         leases_(leases),
         reports_(reports),
         serving_(serving),
-        keys_(keys) {}
+        keys_(keys),
+        view_(view) {}
 
   // Before server->Start.
   void Register(RpcServer* server);
@@ -37,6 +40,8 @@ class HeartbeatService {
   Task<Result<proto::HeartbeatResponse>> Serve(proto::HeartbeatRequest request);
   // The lease of a committed version without an attempt under way, asked for by one of its members.
   bool MayExtend(const Server& server, ChunkId chunk, Version version) const;
+  // What of the offered may go.
+  void Consent(const proto::HeartbeatRequest& request, proto::HeartbeatResponse* response) const;
 
   Env& env_;
   MetaStore& store_;
@@ -46,6 +51,7 @@ class HeartbeatService {
   ChunkReports& reports_;
   Serving& serving_;
   const TokenKeys& keys_;
+  const ChunkView& view_;
 };
 
 }  // namespace picket

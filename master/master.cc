@@ -138,18 +138,18 @@ struct Master::Parts {
         orders(env, store, servers, secret.cluster),
         registration(env, store, secret, servers, leases, serving, keys, Millis(o.heartbeat)),
         reports(env, store, chunks, servers, locations),
-        heartbeats(env, store, chunks, servers, leases, reports, serving, keys),
+        view(env, store, servers, locations, leases),
+        heartbeats(env, store, chunks, servers, leases, reports, serving, keys, view),
         attempts(env, store, chunks, sessions, orders, serving),
         giver(env, sessions, servers, leases, orders, attempts, keys),
         granter(env, store, chunks, servers, locations, leases, orders, attempts, giver, GrantOptions(o)),
-        standing(env, chunks, locations, leases, giver, attempts),
+        standing(env, chunks, leases, giver, attempts),
         add_chunk(env, store, answers, names, sessions, chunks, servers, locations, orders, giver, granter, standing,
                   serving, AddChunkOptions(o)),
         commit_seal(env, Changes(store, answers, serving), names, sessions, files, chunks, attempts, servers, locations,
                     leases),
         recoverer(env, store, names, sessions, files, chunks, servers, locations, leases, orders, attempts, serving,
                   RecoveryOptions(o)),
-        view(env, store, servers, locations, leases),
         garbage(env, store, chunks, servers, locations, leases, orders, serving,
                 GarbageCollector::Options{o.gc_interval, o.gc_settle, o.dead_after}),
         file_service(env, store, serving, answers, names, sessions, files, purge, trash, FileOptions(o, &env, &servers)),
@@ -187,6 +187,7 @@ struct Master::Parts {
   Orders orders;
   Registration registration;
   ChunkReports reports;
+  ChunkView view;
   HeartbeatService heartbeats;
   Attempts attempts;
   LeaseGiver giver;
@@ -195,7 +196,6 @@ struct Master::Parts {
   AddChunk add_chunk;
   CommitSeal commit_seal;
   Recoverer recoverer;
-  ChunkView view;
   GarbageCollector garbage;
   // Calls.
   FileService file_service;

@@ -37,6 +37,7 @@ struct Server {
   bool reported = false;  // all replicas, in this session
   uint64_t next_page = 0;
   uint32_t recent_creations = 0;
+  uint64_t beat = 0;      // the newest heartbeat of this session
   uint64_t key_ring = 0;  // the number of the ring that its last heartbeat named (token_keys.h)
 };
 
