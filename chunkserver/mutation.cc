@@ -58,6 +58,12 @@ Status MutationService::Judge(const Replica& replica, Packet* packet) const {
       for (const proto::Hop& hop : lease->others) *r.add_chain() = hop;
     }
   }
+  if (!r.forwarded() && replica.out_of_step == tokens.version && !PICKET_MUTANT(primary_in_step)) {
+    return Fail(Error(Code::kOutOfOrder, "chunk " + ToString(packet->chunk()) +
+                                             ": this primary forwarded a packet that it could not apply itself")
+                    .WithTokens(r.serial(), replica.last_serial)
+                    .WithNextStep("ask the master for a grant"));
+  }
   // Bytes that are no frames would hide every record behind them.
   const bool records_only = !r.forwarded() && !packet->own && r.token().mode() == proto::RECORD_APPEND;
   if (records_only && !packet->bytes.empty() && !PICKET_MUTANT(record_only)) {
@@ -146,6 +152,7 @@ Task<Result<proto::WritePacketResponse>> MutationService::Process(ReplicaPtr rep
   }
 
   if (Status verified = VerifyPieces(packet); !verified) co_return Fail(std::move(verified).error());
+  if (onward) replica->out_of_step = Version(r.token().version());  // until it is applied here too
   std::vector<uint32_t> crcs(r.piece_crcs().begin(), r.piece_crcs().end());
   Status applied;
   if (r.overwrite()) {
@@ -159,6 +166,7 @@ Task<Result<proto::WritePacketResponse>> MutationService::Process(ReplicaPtr rep
     changes_.Changed(packet.chunk());
     co_return Fail(BlameSelf(std::move(applied).error(), self_.server));
   }
+  replica->out_of_step = Version();
   const uint64_t length = file->length();
   const uint64_t lineage = file->slot().lineage;
   if (!packet.announcement()) replica->last_serial = r.serial();

@@ -48,6 +48,9 @@ class Replica {
 
   // Of the marked version, in this boot; forgotten when the mark is raised.
   uint64_t last_serial = 0;
+  // The version under which it forwarded a packet that it could not apply itself: the members after it are
+  // ahead, and no other packet takes that one's place.
+  Version out_of_step;
   std::optional<Mono> answered_at;  // just before the first answer for this version left (F19)
   // What the writer is known to have been acknowledged (F16). Kept over versions: it never shrinks.
   uint64_t known_acked = 0;

@@ -120,6 +120,31 @@ TEST(RecordAppend, OnlyThePrimaryPicksOffsets) {
   EXPECT_EQ(c.DataOn(0), "");
 }
 
+TEST(RecordAppend, ATokenIsVerifiedHereAsInAPacket) {
+  Cluster c(1);
+  c.Open({0});
+  proto::AppendRecordRequest r = Request(c, 0, 1, "one");
+  r.mutable_token()->set_holder(kClient + 1);
+  EXPECT_EQ(CodeOf(c.Call<proto::AppendRecordResponse>(0, proto::APPEND_RECORD, r, Buffer::Copy("one"))),
+            Code::kTokenForged);
+  EXPECT_EQ(c.DataOn(0), "");
+}
+
+// The member after it has the record; another one must not take its number and its place.
+TEST(RecordAppend, APrimaryThatCouldNotApplyWhatItForwardedAppendsNoMore) {
+  Cluster c(2);
+  c.Open({0, 1});
+  ASSERT_TRUE(Append(c, 0, 1, "one"));
+  c.nodes[0]->disk().faults.fail_writes = true;
+  auto failed = Append(c, 0, 2, "two");
+  ASSERT_EQ(CodeOf(failed), Code::kIoError);
+  EXPECT_EQ(failed.error().server, c.ids[0].value);
+  c.nodes[0]->disk().faults.fail_writes = false;
+  EXPECT_EQ(CodeOf(Append(c, 0, 3, "three")), Code::kOutOfOrder);
+  EXPECT_EQ(Records(c.DataOn(0)).size(), 1u);
+  EXPECT_EQ(Count(c.DataOn(1), 2), 1u);
+}
+
 TEST(RecordAppend, ADamagedRecordIsRefusedAndBlamesNoServer) {
   Cluster c(1);
   c.Open({0});
