@@ -48,14 +48,14 @@ Result<AddChunk::Spot> AddChunk::Check(const proto::AddChunkRequest& request) co
   if (session->mode == proto::SHARED_LOCK) return refuse("under a shared lock nobody writes");
   auto there = chunks_.At(inode, request.index());
   if (!there) return Fail(there.error());
-  Spot spot{std::move(*file), ChunkId(), session->shared()};
+  Spot spot{std::move(*file), ChunkId()};
   if (*there) {
     if ((*there)->record.sealed()) return refuse("chunk " + ToString((*there)->id) + " is there, and sealed");
     spot.present = (*there)->id;
     return spot;
   }
   if (session->open_chunk) return refuse("chunk " + ToString(session->open_chunk) + " is not sealed");
-  if (spot.shared && request.index() > count) return refuse("it has " + std::to_string(count) + " chunks");
+  if (session->shared() && request.index() > count) return refuse("it has " + std::to_string(count) + " chunks");
   return spot;
 }
 
@@ -84,35 +84,39 @@ Task<> AddChunk::AwaitServers(proto::AddChunkRequest request, Entry file, Mono d
 Task<Result<proto::WriteGrant>> AddChunk::Run(proto::AddChunkRequest request, Mono deadline) {
   auto admission = co_await answers_.Admit(request.mutation(), proto::ADD_CHUNK);
   if (!admission) co_return Fail(admission.error());
+  ChunkId present;
   if (admission->answer) {
     PICKET_CO_TRY(co_await store_.ReadBarrier());
     auto kept = standing_.Repeat(*admission->answer);
     if (kept || kept.error().code != Code::kSuperseded) co_return kept;
     proto::WriteGrant first;
     first.ParseFromString(*admission->answer);
-    auto granted = co_await GrantAgain(request, ChunkId(first.token().chunk()), "the first grant was overtaken", deadline);
-    co_return granted;
+    present = ChunkId(first.token().chunk());
   }
   FifoLock::Ticket turn;
-  if (const auto session = sessions_.Find(InodeId(request.inode())); session && session->shared()) {
-    auto mine = co_await standing_.Turn(InodeId(request.inode()), deadline);
+  const InodeId inode(request.inode());
+  if (const auto session = sessions_.Find(inode); session && session->shared()) {
+    auto mine = co_await standing_.Turn(inode, deadline);
     if (!mine) co_return Fail(mine.error());
     turn = std::move(*mine);
   }
-  auto spot = Check(request);
-  if (!spot) co_return Fail(spot.error());
-  if (!spot->present) {
-    auto made = co_await Make(request, std::move(spot->file), deadline);
-    co_return made;
+  if (!present) {
+    auto spot = Check(request);
+    if (!spot) co_return Fail(spot.error());
+    if (!spot->present) {
+      auto made = co_await Make(request, std::move(spot->file), deadline);
+      co_return made;
+    }
+    present = spot->present;
   }
-  if (spot->shared) {
-    const ChunkWriter writer{spot->present, spot->file.id, Generation(request.generation()), ClientId(request.holder())};
+  if (turn.held()) {
+    const ChunkWriter writer{present, inode, Generation(request.generation()), ClientId(request.holder())};
     if (auto standing = standing_.Find(writer, Version(), {})) {
       PICKET_CO_TRY(co_await store_.ReadBarrier());
       co_return std::move(*standing);
     }
   }
-  auto granted = co_await GrantAgain(request, spot->present, "its chunk is there already", deadline);
+  auto granted = co_await GrantAgain(request, present, "its chunk is there already", deadline);
   co_return granted;
 }
 

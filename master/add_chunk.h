@@ -69,7 +69,6 @@ class AddChunk {
   struct Spot {
     Entry file;
     ChunkId present;  // is open there; none: free
-    bool shared = false;
   };
   // Where the chunk goes, if this writer may add it now.
   Result<Spot> Check(const proto::AddChunkRequest& request) const;

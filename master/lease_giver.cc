@@ -47,7 +47,7 @@ Task<Status> LeaseGiver::Give(Attempt attempt, proto::WriteGrant grant, Mono ans
   for (int i = 0; i < kTries; ++i) {
     PICKET_CO_TRY(attempts_.Check(attempt));
     // Counted from here on: the order may leave.
-    leases_.Grant(attempt.writer.chunk, attempt.to, primary, incarnation, answered);
+    leases_.Grant(attempt.writer.chunk, attempt.to, primary, incarnation, answered, grant.length());
     auto response = co_await orders_.Send<proto::GrantLeaseResponse>(proto::GRANT_LEASE, primary, incarnation,
                                                                      attempt.id, request, kTimeout);
     if (response) {

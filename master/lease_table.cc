@@ -2,12 +2,13 @@
 
 namespace picket {
 
-void LeaseTable::Grant(ChunkId chunk, Version version, ServerId primary, Incarnation incarnation, Mono answered) {
-  leases_[chunk] = Lease{version, primary, incarnation, answered + period_};
+void LeaseTable::Grant(ChunkId chunk, Version version, ServerId primary, Incarnation incarnation, Mono answered,
+                       uint64_t length) {
+  leases_[chunk] = Lease{version, primary, incarnation, answered + period_, length};
 }
 
 bool LeaseTable::Extend(ChunkId chunk, Version version, ServerId primary, Incarnation incarnation) {
-  auto [it, unknown] = leases_.try_emplace(chunk, Lease{version, primary, incarnation, Mono{}});
+  auto [it, unknown] = leases_.try_emplace(chunk, Lease{version, primary, incarnation, Mono{}, 0});
   Lease& lease = it->second;
   if (lease.version != version || lease.primary != primary || lease.incarnation != incarnation) return false;
   lease.end = env_.Now() + period_;

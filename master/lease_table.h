@@ -25,13 +25,15 @@ class LeaseTable {
     ServerId primary;
     Incarnation incarnation;
     Mono end;
+    uint64_t length = 0;  // the chunk had when it was granted; 0 after a master's start
   };
   LeaseTable(Env& env, Nanos period) : env_(env), period_(period), activated_(env.Now()), changed_(env) {}
 
   Nanos period() const { return period_; }
 
   // `answered`: when the primary's answer for this version was received.
-  void Grant(ChunkId chunk, Version version, ServerId primary, Incarnation incarnation, Mono answered);
+  void Grant(ChunkId chunk, Version version, ServerId primary, Incarnation incarnation, Mono answered,
+             uint64_t length = 0);
   // One more period from now, for the holder itself, also when this table has forgotten it with an earlier
   // process. False when another lease is known. The caller has checked that the version is committed, no
   // attempt is under way, and the server is a member of that incarnation.

@@ -28,10 +28,8 @@ std::optional<proto::WriteGrant> StandingGrants::Find(const ChunkWriter& writer,
   for (const record::Member& member : record->members()) {
     if (std::ranges::find(failed, ServerId(member.server())) != failed.end()) return std::nullopt;
   }
-  // What the primary has said of this version; appends since then have made it longer.
-  const Replica* primary = locations_.Find(writer.chunk, lease->primary);
-  const bool known = primary != nullptr && primary->version == lease->version;
-  return giver_.ToGrant(writer, *record, std::max(record->length(), known ? primary->length : 0));
+  // Never what a replica reports: its last bytes may not be acknowledged, and be cut by the next attempt.
+  return giver_.ToGrant(writer, *record, std::max(record->length(), lease->length));
 }
 
 Result<proto::WriteGrant> StandingGrants::Repeat(const std::string& kept) const {

@@ -19,23 +19,22 @@
 #include "master/chunk_table.h"
 #include "master/lease_giver.h"
 #include "master/lease_table.h"
-#include "master/location_map.h"
 #include "proto/client_master.pb.h"
 
 namespace picket {
 
 class StandingGrants {
  public:
-  StandingGrants(Env& env, ChunkTable& chunks, LocationMap& locations, LeaseTable& leases, LeaseGiver& giver,
-                 Attempts& attempts)
-      : env_(env), chunks_(chunks), locations_(locations), leases_(leases), giver_(giver), attempts_(attempts) {}
+  StandingGrants(Env& env, ChunkTable& chunks, LeaseTable& leases, LeaseGiver& giver, Attempts& attempts)
+      : env_(env), chunks_(chunks), leases_(leases), giver_(giver), attempts_(attempts) {}
 
   // A place in the line of those who ask for grants of one file; held until the ticket goes. One for each call
   // in progress. kDeadlineExceeded: the turn came too late.
   Task<Result<FifoLock::Ticket>> Turn(InodeId inode, Mono deadline);
 
   // The grant for this writer, if it is newer than the version `held` and none of `failed` is a member. Its
-  // length is one that the chunk has reached. nullopt: an attempt is needed.
+  // length is acknowledged, and as it was when the version was granted; the chunk has grown since. nullopt: an
+  // attempt is needed.
   std::optional<proto::WriteGrant> Find(const ChunkWriter& writer, Version held,
                                         const std::vector<ServerId>& failed) const;
 
@@ -45,7 +44,6 @@ class StandingGrants {
  private:
   Env& env_;
   ChunkTable& chunks_;
-  LocationMap& locations_;
   LeaseTable& leases_;
   LeaseGiver& giver_;
   Attempts& attempts_;

@@ -83,6 +83,21 @@ TEST_F(SharedAppendTest, OneChunkIsMadeForAllWhoAskAtOnce) {
   EXPECT_EQ(Committed(mine.token().chunk()).size(), 1u);
 }
 
+// Its answer was lost, and others have moved on since.
+TEST_F(SharedAppendTest, ARetryThatWasOvertakenGetsWhatStands) {
+  file = Open(kWriter);
+  Open(kOther);
+  const proto::AddChunkRequest request = AddRequest(file, 0);
+  auto added = Call<proto::WriteGrant>(proto::ADD_CHUNK, request);
+  ASSERT_TRUE(added) << added.error().ToString();
+  auto theirs = Call<proto::WriteGrant>(proto::GRANT, By(kOther, GrantRequestFor(file, *added)));
+  ASSERT_TRUE(theirs) << theirs.error().ToString();
+  auto again = Call<proto::WriteGrant>(proto::ADD_CHUNK, request);
+  ASSERT_TRUE(again) << again.error().ToString();
+  EXPECT_EQ(again->token().version(), theirs->token().version());
+  EXPECT_EQ(again->token().holder(), kWriter);
+}
+
 TEST_F(SharedAppendTest, AppendersThatLoseTheSamePrimaryShareOneAttempt) {
   OpenBoth();
   Write(grant, "one");
