@@ -45,6 +45,7 @@ void ProtocolChecker::OnEvent(const ProtocolEvent& e) {
     case Kind::kReplicaSealed: OnSealed(e, &chunk); return;
     case Kind::kReplicaDeleted: chunk.replicas[e.server].length = 0; return;
     case Kind::kAcknowledged: OnAcknowledged(e, &chunk); return;
+    case Kind::kChunkTruncated: chunk.acknowledged = std::min(chunk.acknowledged, e.length); return;
     case Kind::kChunkSealed:
       OnSealed(e, &chunk);
       CheckLoss(e, &chunk, e.length);

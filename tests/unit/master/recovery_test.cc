@@ -327,6 +327,31 @@ TEST_F(RecoveryTest, F8FileDeletedMeanwhileIsNotSealed) {
   EXPECT_EQ(GetFile("/f").error().code, Code::kNotFound);
 }
 
+// The master learns that its metadata is an older copy while an order is out: nothing is committed any more.
+TEST_F(RecoveryTest, F8NothingIsCommittedAfterTheHistoryIsLost) {
+  Open("one");
+  std::vector<std::shared_ptr<bool>> releases;
+  for (uint64_t id : All()) releases.push_back(Hold(id, proto::FINISH_RECOVERY));
+  ASSERT_TRUE(Recover(false));
+  size_t other = 0;  // not the one that has the order
+  ASSERT_TRUE(world.RunUntil(
+      [&] {
+        for (size_t i = 0; i < 3; ++i) {
+          if (disk(i).rules.empty()) other = (i + 1) % 3;
+        }
+        return disk(0).rules.size() + disk(1).rules.size() + disk(2).rules.size() == 2;
+      },
+      5s));
+  Kill(disk(other).id.value);
+  disk(other).mark.mutable_epoch()->set_number(9);
+  Boot(disk(other).id.value);
+  world.RunFor(2s);
+  for (auto& release : releases) *release = true;
+  world.RunFor(60s);
+  EXPECT_TRUE(EventsOf(Kind::kChunkSealed).empty());
+  EXPECT_EQ(Committed(chunk).size(), 1u);
+}
+
 // A chunk that was being added when the writer was fenced hangs on no closed file.
 TEST_F(RecoveryTest, F8AddChunkInFlightDuringTheFenceFails) {
   file = Create("/f");
