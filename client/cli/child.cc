@@ -106,8 +106,13 @@ Child::~Child() {
 
 Child::Wait Child::Await(const HeldSignals& signals, std::chrono::milliseconds at_most) const {
   pollfd waits[2] = {{fd_, POLLIN, 0}, {signals.fd(), POLLIN, 0}};
-  if (poll(waits, 2, static_cast<int>(at_most.count())) <= 0) return Wait::kTimeout;
-  return waits[0].revents != 0 ? Wait::kEnded : Wait::kSignal;
+  poll(waits, 2, static_cast<int>(at_most.count()));
+  // Asked for itself: where the kernel gives no descriptor of a process, only this tells.
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_) {
+    return Wait::kEnded;
+  }
+  return waits[1].revents != 0 ? Wait::kSignal : Wait::kTimeout;
 }
 
 void Child::Signal(int signal) const {

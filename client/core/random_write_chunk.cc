@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "client/core/random_write_session.h"
+#include "client/core/refresh_token.h"
 #include "client/core/write_failure.h"
 #include "common/base/mutation.h"
 #include "common/obs/log.h"
@@ -158,7 +159,30 @@ Task<bool> RandomWriteSession::PrimaryAnswers() {
   co_return hello.has_value() || hello.error().code != Code::kDeadlineExceeded;
 }
 
+Task<Status> RandomWriteSession::Refresh() {
+  const auto stream = stream_;
+  const Error cause = *stream->broken();
+  const Mono end = Stuck();
+  // Expired again: the primary has not heard of the new key yet.
+  if (failures_ > 1) co_await BackOff(cause);
+  PICKET_CO_TRY(Usable());
+  if (env_.Now() >= end) co_return Fail(cause);
+  auto token = co_await RefreshToken(master_, stream->grant().token(), end);
+  PICKET_CO_TRY(Usable());
+  if (!token) {
+    if (!NeedsNewToken(token.error().code)) co_return Fail(std::move(token).error());
+    stream->Break(std::move(token).error());
+    co_return Status();
+  }
+  Absorb();
+  stream->Renew(std::move(*token));
+  sent_ = 0;
+  sync_serial_ = 0;
+  co_return Status();
+}
+
 Task<Status> RandomWriteSession::Recover() {
+  if (stream_->expired()) co_return co_await Refresh();
   const auto old = stream_;
   const Error cause = *old->broken();
   WriteFailure failure = JudgeWriteFailure(cause, old->primary(), failures_ > 0);

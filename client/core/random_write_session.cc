@@ -122,7 +122,9 @@ Task<Status> RandomWriteSession::Drive(std::shared_ptr<RandomWriteSession> self,
     self->Absorb();
     if (self->error_) co_return Fail(*self->error_);
     if (done(*self)) co_return Status();
-    if (self->stream_->broken()) {
+    if (self->stream_->expired() && self->stream_->in_flight() > 0) {
+      co_await self->news_->Wait();
+    } else if (self->stream_->broken()) {
       PICKET_CO_TRY(co_await self->Recover());
     } else if (!self->AllSent() && self->stream_->room()) {
       self->SendNext();

@@ -70,6 +70,8 @@ class RandomWriteSession : public std::enable_shared_from_this<RandomWriteSessio
                                               std::vector<ServerId> avoided, Mono deadline);
   Task<Status> OpenStream(proto::WriteGrant grant, uint64_t acked);
   Task<Status> Recover();
+  // The same version under a token that is signed anew.
+  Task<Status> Refresh();
   Task<bool> PrimaryAnswers();
   // Flushes and seals the open chunk, if there is one; with `close`, the file is closed in the same batch.
   Task<Status> LeaveChunk(bool close);

@@ -20,40 +20,9 @@
 #include "proto/client_master.pb.h"
 #include "proto/data.pb.h"
 #include "tests/sim/node.h"
-#include "tests/unit/client/fake_server.h"
+#include "tests/unit/client/fake_state.h"
 
 namespace picket {
-
-inline constexpr uint16_t kFakeMasterPort = 7400;
-inline constexpr uint16_t kFakeServerPort = 7500;
-inline constexpr uint64_t kMiB = 1 << 20;
-
-struct FakeReplica {
-  Version version;
-  uint64_t serial = 0;
-  std::string bytes;
-  std::string synced;         // what survives a power cut
-  bool sealed = false;
-  std::optional<size_t> rot;  // this byte is sent wrong
-  uint64_t readable = UINT64_MAX;  // known-acked, when less than all
-};
-
-struct FakeChunkserver {
-  ServerId id;
-  Endpoint endpoint;
-  FakeServer::Script script;
-  std::map<uint64_t, FakeReplica> replicas;
-  bool forgets_a_member = false;  // its next seal leaves the last member out
-};
-
-struct FakeFile {
-  proto::FileStatus status;
-  uint64_t holder = 0;
-  bool removed = false;
-  std::string replaces;              // the name it takes when it is closed
-  proto::Conditions conditions;      // then judged again
-  std::vector<proto::ChunkLocation> chunks;
-};
 
 class FakeCluster : public testing::Test {
  protected:
@@ -86,7 +55,7 @@ class FakeCluster : public testing::Test {
     master_node.Start([this](Env& env) {
       std::vector<proto::Method> methods{proto::HELLO,  proto::CREATE,      proto::STAT,  proto::GET_FILE,
                                          proto::MKDIR,  proto::ADD_CHUNK,   proto::GRANT, proto::COMMIT_SEAL,
-                                         proto::CLOSE,  proto::ABANDON,     proto::RENEW, proto::OPEN_FILE,
+                                         proto::REFRESH_TOKEN, proto::RELEASE, proto::CLOSE,  proto::ABANDON,     proto::RENEW, proto::OPEN_FILE,
                                          proto::DELETE, proto::RENAME,      proto::SET_ATTRIBUTES,
                                          proto::CONCAT, proto::TRUNCATE};
       return std::make_unique<sim::Running<FakeServer>>(
@@ -157,18 +126,6 @@ class FakeCluster : public testing::Test {
     return chunkservers[server_index]->replicas.at(file(path).chunks[chunk].chunk());
   }
 
-  template <class Request>
-  static std::vector<Request> Asked(const FakeServer::Script& script, proto::Method method) {
-    std::vector<Request> requests;
-    for (const auto& [m, body] : script.calls) {
-      if (m != method) continue;
-      Request request;
-      EXPECT_TRUE(request.ParseFromString(body));
-      requests.push_back(std::move(request));
-    }
-    return requests;
-  }
-
   // A file that is there already, sealed, on every server.
   void Store(const std::string& path, const std::string& bytes, uint64_t chunk = 0) {
     FakeFile& made = Make(path, 0);
@@ -195,6 +152,7 @@ class FakeCluster : public testing::Test {
   uint64_t chunk_size = kMiB;
   uint32_t soft_limit_ms = 60000;
   uint32_t replication = 3;
+  uint64_t last_key = 0;  // of the token that was refreshed last
   std::map<std::pair<uint64_t, uint64_t>, std::string> answered;  // by MutationId: done once
   std::vector<uint64_t> lost_inodes;                              // what RENEW says
   // L of the next grant; default: what every remaining member has.
@@ -274,15 +232,6 @@ class FakeCluster : public testing::Test {
     return grant;
   }
 
-  template <class M>
-  static M Parse(const RpcRequest& r) {
-    M m;
-    EXPECT_TRUE(m.ParseFromString(r.body));
-    return m;
-  }
-  static Result<RpcReply> Say(const google::protobuf::MessageLite& m) {
-    return RpcReply(m.SerializeAsString(), Payload());
-  }
   // The first answer again, without a second effect.
   template <class Request>
   Result<RpcReply> Once(const RpcRequest& r, const std::function<Result<RpcReply>(const Request&)>& act) {
@@ -343,6 +292,20 @@ class FakeCluster : public testing::Test {
           if (excluded.size() + 1 >= chunkservers.size()) return Fail(Code::kNotEnoughReplicas, "too few servers");
           return Say(GrantOf(of, AddTo(of, excluded, request.index()), 0));
         });
+      case proto::REFRESH_TOKEN: {
+        const auto request = Parse<proto::RefreshTokenRequest>(r);
+        FakeFile& of = by_inode.at(request.inode());
+        proto::RefreshTokenResponse refreshed;
+        for (const auto& chunk : of.chunks) {
+          if (chunk.chunk() != request.chunk()) continue;
+          if (chunk.version() != request.version()) {
+            return Fail(Error(Code::kStaleVersion, "another version").WithNextStep("ask for a grant"));
+          }
+          *refreshed.mutable_token() = GrantOf(of, chunk, 0).token();
+        }
+        refreshed.mutable_token()->set_key(++last_key);
+        return Say(refreshed);
+      }
       case proto::GRANT:
         return Once<proto::GrantRequest>(r, [this](const auto& request) { return Grant(request); });
       case proto::COMMIT_SEAL:
@@ -370,6 +333,11 @@ class FakeCluster : public testing::Test {
         });
       case proto::OPEN_FILE:
         return Once<proto::OpenRequest>(r, [this](const auto& request) { return OpenAgain(request); });
+      case proto::RELEASE:
+        return Once<proto::ReleaseRequest>(r, [this](const auto& request) {
+          by_inode.at(request.inode()).status.set_open(false);
+          return Say(proto::ReleaseResponse());
+        });
       case proto::ABANDON:
         return Once<proto::AbandonRequest>(r, [this](const auto& request) {
           by_inode.at(request.inode()).removed = true;
@@ -486,7 +454,9 @@ class FakeCluster : public testing::Test {
         proto::SealResponse sealed;
         sealed.set_length(request.length());
         auto members = Members(request.token().chunk());
-        if (request.from_primary()) members = {&self.replicas.at(request.token().chunk())};
+        // Sealed already: whoever is asked answers for itself.
+        auto& own = self.replicas.at(request.token().chunk());
+        if (own.sealed) members = {&own};
         for (auto* held : members) {
           EXPECT_EQ(held->bytes.size(), request.length());
           if (held->version != Version(request.token().version())) return Fail(Code::kStaleVersion, "old version");
