@@ -15,7 +15,7 @@ Task<Error> ExplainLoss(Env* env, std::shared_ptr<MasterClient> master, InodeId 
   auto file = co_await master->Read<proto::GetFileResponse>(proto::GET_FILE, request, env->Now() + kExplainTimeout);
   if (file) {
     if (error.mark == 0) error.mark = file->status().generation();
-    error.holder = file->status().holder();
+    error.holder = file->status().holder().empty() ? "nobody" : file->status().holder();
   }
   if (error.next_step.empty()) {
     error.next_step = file || file.error().code != Code::kNotFound
