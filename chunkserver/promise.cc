@@ -1,13 +1,14 @@
 #include "chunkserver/promise.h"
 
 #include "common/base/crc32c.h"
+#include "common/base/mutation.h"
 
 namespace picket::cs {
 
 Task<Result<proto::AdvanceVersionResponse>> Promise(ReplicaPtr replica, Self self, Version mark_before,
                                                     std::optional<uint64_t> limit) {
   auto file = replica->file;
-  PICKET_CO_TRY(co_await file->Settle());
+  if (!PICKET_MUTANT(sync_begin)) PICKET_CO_TRY(co_await file->Settle());
   if (file->slot().state != ReplicaState::kSealed && file->dirty()) {
     PICKET_CO_TRY(co_await file->SyncUpTo(file->length(), file->slot().lineage));
   }

@@ -1,6 +1,5 @@
 // ReplicaStore: what comes back from quarantine, and what goes for good.
 #include "chunkserver/replica_store.h"
-#include "common/base/mutation.h"
 #include "common/obs/log.h"
 
 namespace picket::cs {
@@ -73,7 +72,7 @@ Task<Status> ReplicaStore::ForgetTombstone(ReplicaPtr replica) {
   const std::string path = replicas_dir_ + "/" + ReplicaFile::MetaName(replica->chunk);
   Status gone = co_await env_.fs().Unlink(path);
   if (!gone && gone.error().code != Code::kNotFound) co_return gone;
-  if (!PICKET_MUTANT(sync_forget)) PICKET_CO_TRY(co_await env_.fs().SyncDir(replicas_dir_));
+  PICKET_CO_TRY(co_await env_.fs().SyncDir(replicas_dir_));
   replica->file.reset();
   ForgetEmpty(replica);
   co_return Status();

@@ -221,6 +221,10 @@ TEST(Finish, FillsAShorterReplicaAndOneThatDiffers) {  // F10
     EXPECT_EQ(c.Describe(i).replica().digest(), DigestOf(right));
     c.Restart(i, Node::Death::kPower);
     EXPECT_EQ(c.Describe(i).replica().state(), proto::SEALED);
+    auto read = c.Read(i, 0, 1 << 20, kSecond);
+    ASSERT_TRUE(read) << read.error().ToString();
+    EXPECT_TRUE(read->bytes == right.substr(0, 1 << 20));
+    EXPECT_TRUE(c.DataOn(i) == right);
   }
 }
 
