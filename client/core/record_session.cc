@@ -187,7 +187,7 @@ Task<Result<std::optional<uint64_t>>> RecordSession::Lookup(Record record) {
           continue;
         }
         if (answer->applied()) co_return answer->offset();
-        if (answer->definite() || PICKET_MUTANT(client_record_definite)) co_return std::nullopt;
+        if (answer->definite()) co_return std::nullopt;
       }
     }
     if (env_.Now() >= end) break;
