@@ -295,6 +295,7 @@ Task<Result<proto::RegisterCompleteResponse>> FakeChunkserver::Register() {
   session_ = done->session();
   *disk_->mark.mutable_epoch() = done->epoch();
   disk_->mark.set_revision(done->revision());
+  disk_->ring = done->keys();
   co_return done;
 }
 
@@ -326,8 +327,10 @@ Task<Status> FakeChunkserver::Beat() {
     extension->set_chunk(chunk);
     extension->set_version(version);
   }
+  request.set_key_ring(disk_->ring.number());
   auto done = co_await master_.Call<proto::HeartbeatResponse>(proto::HEARTBEAT, request, 5s);
   if (!done) co_return Fail(done.error());
+  if (done->has_keys() && !disk_->deaf_to_keys) disk_->ring = done->keys();
   co_return Status();
 }
 

@@ -62,6 +62,8 @@ struct FakeDisk {
   std::set<std::pair<uint64_t, uint64_t>> leases;  // chunk, version
   bool extend_leases = false;
   bool report = true;  // after each registration
+  proto::KeyRing ring;  // of token keys, as it came last
+  bool deaf_to_keys = false;  // takes no new ring from heartbeats
 };
 
 // The disks of a cluster: where a replica that fills finds its source.
