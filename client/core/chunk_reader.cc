@@ -76,7 +76,8 @@ Task<Result<ChunkPlace>> ChunkReader::Find(std::shared_ptr<ChunkReader> self, In
 bool ChunkReader::EndsThere(const Race& race, ServerId from, const proto::ReadResponse& answer) {
   const ChunkPlace& place = race.place;
   if (PICKET_MUTANT(client_hole_end)) return true;
-  if (race.offset + race.size > place.extent || answer.readable_length() < race.offset + race.least) return false;
+  const bool lagging = race.least > 0 && answer.readable_length() < race.offset + race.least;
+  if (race.offset + race.size > place.extent || lagging) return false;
   if (place.sealed) return answer.readable_length() >= place.length;
   return answer.sealed() || from == place.primary || !place.primary;
 }

@@ -541,7 +541,7 @@ class FakeCluster : public testing::Test {
     const uint64_t from = std::min(request.offset() - request.offset() % kBlock, end);
     const uint64_t wanted = request.length() == 0 ? 0 : (request.offset() + request.length() + kBlock - 1) / kBlock * kBlock;
     const uint64_t to = std::clamp(wanted, from, end);
-    read.set_offset(from);
+    read.set_offset(request.offset() - request.offset() % kBlock);
     read.set_readable_length(end);
     read.set_sealed(held.sealed);
     Buffer payload = Buffer::Copy(std::string_view(held.bytes).substr(from, to - from));

@@ -110,6 +110,17 @@ TEST_F(RandomWriteTest, ChunksThatWereNeverWrittenAreAHoleThatReadsAsZeros) {
   EXPECT_EQ(ReadBack("/f"), content);
 }
 
+TEST_F(RandomWriteTest, PiecesBehindAShortChunksEndAreZerosToo) {
+  chunk_size = 4 * kMiB;
+  std::string content = Pattern(1'500'000);
+  Store("/f", content);
+  auto writer = OpenForWrite("/f");
+  Patch(&content, 4 * kMiB, "next");
+  ASSERT_TRUE(Put(writer.get(), 4 * kMiB, "next"));
+  ASSERT_TRUE(Run(writer->Close()));
+  EXPECT_EQ(ReadBack("/f"), content);
+}
+
 TEST_F(RandomWriteTest, AFileThatDoesNotExistIsMadeOnDemand) {
   AppendFileOptions options;
   options.create = true;
