@@ -28,9 +28,8 @@ void ChunkReports::Take(const Server& server, const proto::ReplicaReport& report
     PICKET_LOG(env_, kError, "judging a replica of chunk {}: {}", ToString(chunk), record.error().ToString());
     return;
   }
-  ReplicaFacts facts{server.id,    server.incarnation, replica.version,
-                     replica.state, replica.length,     replica.digest};
-  const Worth worth = JudgeReplica(*record ? &**record : nullptr, store_.epoch().number, facts);
+  const Worth worth =
+      JudgeReplica(*record ? &**record : nullptr, store_.epoch().number, FactsOf(replica, server.incarnation));
   ++(*tally)[static_cast<size_t>(worth)];
   if (worth == Worth::kAhead) {
     PICKET_LOG(env_, kError, "AHEAD_OF_MASTER: chunk {} on chunkserver {} has version {}, minted here are {}",

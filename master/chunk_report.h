@@ -1,6 +1,7 @@
 // Takes what a chunkserver says of its replicas, in full (paged, after each registration) or in the
 // changes of a heartbeat, into the location map; judges each, and tells the operator what does not fit.
-// Nothing is deleted on a report's word: garbage is the garbage collector's, the rest is left alone.
+// Nothing is deleted on a report's word: garbage is the garbage collector's, what does not count the stale
+// collector's.
 // Runs on the master's executor.
 #pragma once
 

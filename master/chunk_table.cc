@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/base/ids.h"
+#include "master/history.h"
 #include "master/keys.h"
 
 namespace picket {
@@ -20,6 +21,12 @@ Error Dangling(uint64_t inode, uint64_t index) {
 ChunkId ChunkTable::NewId() {
   PICKET_CHECK(next_ < std::numeric_limits<uint32_t>::max());
   return ChunkId(uint64_t{store_.epoch().number} << 32 | ++next_);
+}
+
+bool ChunkTable::MayBeOurs(ChunkId id) const {
+  const auto epoch = static_cast<uint32_t>(id.value >> 32);
+  if (epoch == store_.epoch().number) return static_cast<uint32_t>(id.value) <= next_;
+  return IsOfHistory(store_.activations(), epoch);
 }
 
 Version ChunkTable::NextVersion(const record::Chunk& record) const {

@@ -40,6 +40,8 @@ class ChunkTable {
 
   // A chunk handle never used before: epoch << 32 | counter. REQUIRES: the store is active.
   ChunkId NewId();
+  // Whether an epoch of this history may have handed that id out.
+  bool MayBeOurs(ChunkId id) const;
   // The number that a next version of this chunk bears: max(minted + 1, epoch << 32 | 1). It may be used
   // only when a record with it as `minted` is durable.
   Version NextVersion(const record::Chunk& record) const;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "common/base/mutation.h"
 #include "common/obs/log.h"
 
 namespace picket {
@@ -31,13 +30,9 @@ bool GarbageCollector::Look(const ChunkRow& garbage, std::vector<Victim>* due) {
   const Mono seen = first_seen_.try_emplace(garbage.id, env_.Now()).first->second;
   const std::vector<Replica>& replicas = locations_.Of(garbage.id);
   for (const Replica& replica : replicas) {
-    const Server* server = servers_.Find(replica.server);
     // A version that this history did not mint is an operator's matter (D14).
     if (replica.version.value > garbage.record.minted()) continue;
-    if (server == nullptr || servers_.LivenessOf(*server) != Liveness::kLive || !replica.instance) continue;
-    const bool reported = server->reported && replica.session == server->session;
-    if (!reported && !PICKET_MUTANT(delete_after_report)) continue;
-    due->push_back(Victim{garbage.id, replica, server->incarnation});
+    if (auto victim = deletes_.Name(garbage.id, replica)) due->push_back(*victim);
   }
   const Mono settled = std::max(seen + options_.settle, activated_ + options_.dead_after);
   return replicas.empty() && env_.Now() > settled && !servers_.all().empty() && EveryoneHeardSince(settled);
@@ -62,17 +57,9 @@ Task<Status> GarbageCollector::Pass() {
     // Before any wait: a server that reports one of them meanwhile would be left with an orphan.
     if (!gone.empty()) PICKET_CO_TRY(co_await Forget(std::move(gone)));
     for (const Victim& victim : due) {
-      const ServerId at = victim.replica.server;
-      while (in_flight_.size() >= kMaxInFlight || in_flight_at_[at] >= kMaxInFlightPerServer) {
-        co_await ended_.Wait();
-      }
+      co_await deletes_.Room(victim.replica.server);
       PICKET_CO_TRY(serving_.Check());
-      // Only what its server still says it has; the order names it exactly anyway.
-      const Replica* now = locations_.Find(victim.chunk, at);
-      if (now == nullptr || now->instance != victim.replica.instance || now->session != victim.replica.session) continue;
-      if (!in_flight_.insert({victim.chunk, at}).second) continue;
-      ++in_flight_at_[at];
-      env_.Spawn(Delete(this, victim));
+      deletes_.Start(victim);
     }
     if (rows->size() < kStep) break;
     after = rows->back().id;
@@ -80,25 +67,6 @@ Task<Status> GarbageCollector::Pass() {
   }
   first_seen_ = std::move(still);
   co_return Status();
-}
-
-Task<> GarbageCollector::Delete(GarbageCollector* self, Victim victim) {
-  proto::DeleteReplicaRequest request;
-  request.set_chunk(victim.chunk.value);
-  request.set_version(victim.replica.version.value);
-  request.set_instance(victim.replica.instance.value);
-  auto response = co_await self->orders_.Send<proto::DeleteReplicaResponse>(
-      proto::DELETE_REPLICA, victim.replica.server, victim.incarnation, self->orders_.NewAttempt(), std::move(request),
-      10s);
-  if (response) {
-    self->locations_.Remove(victim.chunk, victim.replica.server, victim.replica.instance);
-  } else {
-    PICKET_LOG(self->env_, kInfo, "chunk {} on chunkserver {} was not deleted: {}", ToString(victim.chunk),
-               ToString(victim.replica.server), response.error().ToString());
-  }
-  self->in_flight_.erase({victim.chunk, victim.replica.server});
-  --self->in_flight_at_[victim.replica.server];
-  self->ended_.NotifyAll();
 }
 
 Task<Status> GarbageCollector::Forget(std::vector<ChunkId> gone) {

@@ -1,26 +1,19 @@
-// Has the replicas of garbage chunks deleted, in the background and at a bounded rate (F13).
+// Has the replicas of garbage chunks deleted, in the background (delete_orders), and forgets the chunks.
 //
-// 1. An order names the exact version and instance of a replica that its server has reported in its present
-//    session, after its full report; a server's word of this activation, never a memory of an earlier one.
-// 2. From the moment an order may have left its victim counts as gone; garbage is counted for nothing
-//    anyway, so nothing else follows from that.
-// 3. The record goes when no server is known to have a replica, and every live server has reported and
+// 1. The record goes when no server is known to have a replica, and every live server has reported and
 //    was heard from since the chunk was seen as garbage for long enough that a late create shows.
-// 4. Replicas of unknown chunks (orphans) are left alone.
+// 2. Replicas of other chunks, and of none, are the stale collector's.
 // Runs on the master's executor.
 #pragma once
 
 #include <map>
-#include <set>
-#include <utility>
 #include <vector>
 
 #include "common/env/env.h"
-#include "common/env/sync.h"
 #include "master/chunk_table.h"
+#include "master/delete_orders.h"
 #include "master/lease_table.h"
 #include "master/location_map.h"
-#include "master/orders.h"
 #include "master/server_table.h"
 #include "master/serving.h"
 
@@ -37,7 +30,7 @@ class GarbageCollector {
     Nanos dead_after = 60s;
   };
   GarbageCollector(Env& env, MetaStore& store, ChunkTable& chunks, ServerTable& servers, LocationMap& locations,
-                   LeaseTable& leases, Orders& orders, const Serving& serving, Options options)
+                   LeaseTable& leases, DeleteOrders& deletes, const Serving& serving, Options options)
       : env_(env),
         activated_(env.Now()),
         store_(store),
@@ -45,30 +38,21 @@ class GarbageCollector {
         servers_(servers),
         locations_(locations),
         leases_(leases),
-        orders_(orders),
+        deletes_(deletes),
         serving_(serving),
-        options_(options),
-        ended_(env) {}
+        options_(options) {}
 
   // Runs as long as the master may delete.
   Task<> Run();
   // One pass over the garbage: orders what is due, forgets what is gone.
   Task<Status> Pass();
 
-  static constexpr size_t kStep = 256;             // garbage chunks looked at between two turns
-  static constexpr size_t kMaxInFlight = 64;
-  static constexpr size_t kMaxInFlightPerServer = 8;
+  static constexpr size_t kStep = 256;  // garbage chunks looked at between two turns
 
  private:
-  struct Victim {
-    ChunkId chunk;
-    Replica replica;
-    Incarnation incarnation;
-  };
   // What is due of one chunk; true when its record may go.
   bool Look(const ChunkRow& garbage, std::vector<Victim>* due);
   bool EveryoneHeardSince(Mono when) const;
-  static Task<> Delete(GarbageCollector* self, Victim victim);
   Task<Status> Forget(std::vector<ChunkId> gone);
 
   Env& env_;
@@ -78,13 +62,10 @@ class GarbageCollector {
   ServerTable& servers_;
   LocationMap& locations_;
   LeaseTable& leases_;
-  Orders& orders_;
+  DeleteOrders& deletes_;
   const Serving& serving_;
   const Options options_;
   std::map<ChunkId, Mono> first_seen_;  // of the garbage there is
-  std::set<std::pair<ChunkId, ServerId>> in_flight_;
-  std::map<ServerId, size_t> in_flight_at_;
-  Signal ended_;  // an order
 };
 
 }  // namespace picket

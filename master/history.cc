@@ -1,5 +1,7 @@
 #include "master/history.h"
 
+#include <algorithm>
+
 #include "common/base/check.h"
 
 namespace picket {
@@ -13,9 +15,11 @@ Status JudgeHistory(const std::vector<record::Activation>& activations, uint64_t
                                               " up to revision " + std::to_string(seen.revision) + ", but " + why)
                     .WithTokens(seen.epoch.number, own)
                     .WithNextStep("this master runs on older or foreign metadata: stop it and start it on the "
-                                  "newest copy of its directory"));
+                                  "newest copy of its directory; if that is lost: 'picket admin adopt --dry-run'"));
   };
   if (seen.epoch.number > own) return lost("this master is only at epoch " + std::to_string(own));
+  const auto adopted = std::ranges::find_if(activations.rbegin(), activations.rend(), &record::Activation::adopted);
+  if (adopted != activations.rend() && seen.epoch.number < adopted->epoch()) return {};
   for (size_t i = 0; i < activations.size(); ++i) {
     if (activations[i].epoch() != seen.epoch.number) continue;
     if (activations[i].nonce() != seen.epoch.nonce) return lost("this master's epoch of that number is another one");
@@ -24,6 +28,10 @@ Status JudgeHistory(const std::vector<record::Activation>& activations, uint64_t
     return {};
   }
   return lost("this master has no record of that epoch");
+}
+
+bool IsOfHistory(const std::vector<record::Activation>& activations, uint32_t epoch) {
+  return std::ranges::binary_search(activations, epoch, {}, &record::Activation::epoch);
 }
 
 }  // namespace picket

@@ -23,6 +23,10 @@ struct SeenMark {
 // Ok, or kHistoryLost (token = the mark's epoch number, mark = this master's) for an epoch above this
 // master's, one it has no row of, the same number with another nonce, or a revision beyond where the
 // table ends that epoch. `activations` oldest first, the last is this master; `revision` is its newest.
+// After an adoption, which an operator decided, every mark of an epoch below that activation's is accepted.
 Status JudgeHistory(const std::vector<record::Activation>& activations, uint64_t revision, const SeenMark& seen);
+
+// An epoch that this history went through.
+bool IsOfHistory(const std::vector<record::Activation>& activations, uint32_t epoch);
 
 }  // namespace picket

@@ -17,6 +17,11 @@ Replica FromReport(ServerId server, uint64_t session, const proto::ReplicaReport
   return r;
 }
 
+ReplicaFacts FactsOf(const Replica& replica, Incarnation incarnation) {
+  return ReplicaFacts{replica.server, incarnation,    replica.version,
+                      replica.state,  replica.length, replica.digest, replica.leaving != Leaving::kNo};
+}
+
 const std::vector<Replica>& LocationMap::Of(ChunkId chunk) const {
   static const std::vector<Replica> none;
   const auto it = replicas_.find(chunk);
@@ -43,7 +48,9 @@ void LocationMap::Update(ChunkId chunk, const Replica& replica) {
     const bool unseals = it->state == proto::SEALED && (replica.state == proto::OPEN || replica.state == proto::CREATING);
     if (replica.version < it->version || (replica.version == it->version && unseals)) return;
   }
+  const bool ordered = it->leaving == Leaving::kOrdered && it->instance == replica.instance;
   *it = replica;
+  it->leaving = ordered ? Leaving::kOrdered : Leaving::kNo;
 }
 
 void LocationMap::Remove(ChunkId chunk, ServerId server) {
@@ -57,6 +64,20 @@ void LocationMap::Remove(ChunkId chunk, ServerId server) {
 void LocationMap::Remove(ChunkId chunk, ServerId server, InstanceId instance) {
   const Replica* replica = Find(chunk, server);
   if (replica != nullptr && replica->instance == instance) Remove(chunk, server);
+}
+
+void LocationMap::SetLeaving(ChunkId chunk, ServerId server, InstanceId instance, Leaving leaving) {
+  const auto of = replicas_.find(chunk);
+  if (of == replicas_.end()) return;
+  for (Replica& r : of->second) {
+    if (r.server == server && r.instance == instance) r.leaving = leaving;
+  }
+}
+
+std::vector<ChunkId> LocationMap::Next(ChunkId after, size_t limit) const {
+  std::vector<ChunkId> out;
+  for (auto it = replicas_.upper_bound(after); it != replicas_.end() && out.size() < limit; ++it) out.push_back(it->first);
+  return out;
 }
 
 void LocationMap::EndReport(ServerId server, uint64_t session) {

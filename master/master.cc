@@ -17,6 +17,7 @@
 #include "master/cluster_report.h"
 #include "master/commit_seal.h"
 #include "master/concat.h"
+#include "master/delete_orders.h"
 #include "master/file_limits.h"
 #include "master/file_service.h"
 #include "master/garbage_collector.h"
@@ -38,6 +39,7 @@
 #include "master/server_table.h"
 #include "master/serving.h"
 #include "master/session_table.h"
+#include "master/stale_collector.h"
 #include "master/standing_grant.h"
 #include "master/token_keys.h"
 #include "master/token_service.h"
@@ -150,8 +152,11 @@ struct Master::Parts {
                     leases),
         recoverer(env, store, names, sessions, files, chunks, servers, locations, leases, orders, attempts, serving,
                   RecoveryOptions(o)),
-        garbage(env, store, chunks, servers, locations, leases, orders, serving,
+        deletes(env, servers, locations, orders),
+        garbage(env, store, chunks, servers, locations, leases, deletes, serving,
                 GarbageCollector::Options{o.gc_interval, o.gc_settle, o.dead_after}),
+        stale(env, store, chunks, sessions, servers, locations, deletes, serving,
+              StaleCollector::Options{o.stale_interval, o.stale_settle, o.orphan_grace}),
         file_service(env, store, serving, answers, names, sessions, files, purge, trash, FileOptions(o, &env, &servers)),
         open_service(env, store, Changes(store, answers, serving), names, sessions, files, chunks,
                      OpenOptions(o, &env, &servers, &recoverer, &view, &keys)),
@@ -196,7 +201,9 @@ struct Master::Parts {
   AddChunk add_chunk;
   CommitSeal commit_seal;
   Recoverer recoverer;
+  DeleteOrders deletes;
   GarbageCollector garbage;
+  StaleCollector stale;
   // Calls.
   FileService file_service;
   OpenService open_service;
@@ -247,6 +254,7 @@ Task<Status> Master::Start() {
   env_.Spawn(p.reclaimer.Run());
   env_.Spawn(p.trash.ExpireLoop());
   env_.Spawn(p.garbage.Run());
+  env_.Spawn(p.stale.Run());
   env_.Spawn(p.recoverer.Run());
   env_.Spawn(p.keys.Run());
   PICKET_LOG(env_, kInfo, "the master of cluster {} serves at {} in epoch {}", p.secret.cluster,

@@ -32,6 +32,9 @@ struct MasterOptions {
   uint64_t default_chunk_size = 64 << 20;
 
   Nanos gc_interval = 2s;
+  Nanos stale_interval = 10s;            // between two looks for replicas that count for nothing
+  Nanos stale_settle = 60s;              // they are left alone at least that long
+  Nanos orphan_grace = 1h;               // and those of unknown chunks that long
   Nanos gc_settle = 20s;                 // deleted chunks keep their record at least that long
 };
 

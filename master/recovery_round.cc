@@ -67,8 +67,9 @@ void RecoveryRounds::AddReportedSeats(const std::shared_ptr<RecoveryRound>& roun
   const bool all = PICKET_MUTANT(recovery_members_only);
   if (!round->record.sealed() && !all) return;
   for (const Replica& replica : std::vector(locations_.Of(round->attempt.writer.chunk))) {
-    const ReplicaFacts facts{replica.server, Incarnation(), replica.version, replica.state, replica.length, replica.digest};
-    const bool counted = JudgeReplica(&round->record, store_.epoch().number, facts) == Worth::kCounted;
+    if (replica.leaving != Leaving::kNo) continue;
+    const bool counted =
+        JudgeReplica(&round->record, store_.epoch().number, FactsOf(replica, Incarnation())) == Worth::kCounted;
     // Above `current` the only marks are those of attempts after the seal, which ask such replicas alone.
     const bool between = replica.version.value > round->record.current() && replica.version <= round->attempt.to &&
                          (replica.state == proto::OPEN || replica.state == proto::RECOVERING ||

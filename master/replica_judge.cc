@@ -30,6 +30,7 @@ Worth JudgeReplica(const record::Chunk* record, uint32_t epoch, const ReplicaFac
   if (record == nullptr) return Worth::kOrphan;
   if (replica.version.value > record->minted()) return Worth::kAhead;
   if (record->inode() == 0) return Worth::kGarbage;
+  if (replica.leaving && !PICKET_MUTANT(stale_victim_gone)) return Worth::kLeaving;
   if (record->sealed()) return JudgeOfSealed(*record, replica);
   for (const record::Member& member : record->members()) {
     if (member.server() != replica.server.value) continue;
@@ -46,6 +47,7 @@ std::string_view WorthName(Worth worth) {
     case Worth::kCounted: return "counted";
     case Worth::kBetween: return "between two sets";
     case Worth::kStale: return "stale";
+    case Worth::kLeaving: return "being deleted";
     case Worth::kGarbage: return "garbage";
     case Worth::kOrphan: return "orphan";
     case Worth::kAhead: return "ahead of the master";

@@ -7,7 +7,8 @@
 // 3. An attempt that opens a sealed chunk again raises marks above the record's version before anything is
 //    committed. Only replicas that counted are asked, and nobody holds a token for such a version, so they
 //    have the sealed bytes still: between two committed sets they count for nothing and are readable.
-// 4. A version that this history did not mint is served to nobody and never deleted (D14).
+// 4. A replica whose deletion may be under way counts for nothing, whatever it is (F13).
+// 5. A version that this history did not mint is served to nobody and never deleted (D14).
 #pragma once
 
 #include <string_view>
@@ -24,11 +25,12 @@ enum class Worth {
   kCounted,  // of a sealed chunk, good
   kBetween,  // of a sealed chunk, raised by an attempt that is not committed: has its bytes
   kStale,    // neither: whatever its version
+  kLeaving,  // an order to delete it may have left: counts as gone
   kGarbage,  // the chunk is to be deleted
-  kOrphan,   // no such chunk: left alone
+  kOrphan,   // no such chunk
   kAhead,    // its version was not minted by this history: AHEAD_OF_MASTER
 };
-inline constexpr size_t kWorths = 8;
+inline constexpr size_t kWorths = 9;
 
 // A replica as the master knows it.
 struct ReplicaFacts {
@@ -38,6 +40,7 @@ struct ReplicaFacts {
   proto::ReplicaState state = proto::REPLICA_STATE_UNKNOWN;
   uint64_t length = 0;
   uint32_t digest = 0;
+  bool leaving = false;     // an order to delete it may have left
 };
 
 // `record` null: the chunk is unknown. `epoch`: the judging master's number.

@@ -31,6 +31,9 @@ FakeChunkserver::FakeChunkserver(Env& env, FakeFleet* fleet, FakeDisk* disk)
   Handle(proto::BEGIN_RECOVERY, &FakeChunkserver::BeginRecovery);
   Handle(proto::FINISH_RECOVERY, &FakeChunkserver::FinishRecovery);
   Handle(proto::DELETE_REPLICA, &FakeChunkserver::Delete);
+  Handle(proto::LIST_QUARANTINE, &FakeChunkserver::ListQuarantine);
+  Handle(proto::RESTORE_REPLICA, &FakeChunkserver::Restore);
+  Handle(proto::PURGE_QUARANTINE, &FakeChunkserver::Purge);
   PICKET_CHECK(server_.Start(Endpoint(disk_->host, kPort)).has_value());
   env_.Spawn(Run());
 }
@@ -250,8 +253,44 @@ Result<proto::DeleteReplicaResponse> FakeChunkserver::Delete(const proto::Delete
   }
   if (found->second.instance != r.instance()) return Fail(Code::kConflict, "another instance");
   disk_->tombstones[r.chunk()] = r.version();
+  disk_->quarantine[ToHex(r.chunk()) + "." + ToHex(r.instance())] = {r.chunk(), found->second};
   disk_->replicas.erase(found);
   return proto::DeleteReplicaResponse();
+}
+
+Result<proto::ListQuarantineResponse> FakeChunkserver::ListQuarantine(const proto::ListQuarantineRequest&) {
+  proto::ListQuarantineResponse response;
+  for (const auto& [name, entry] : disk_->quarantine) {
+    proto::QuarantinedReplica* out = response.add_replicas();
+    out->set_name(name);
+    out->set_chunk(entry.chunk);
+    out->set_version(entry.replica.version);
+    out->set_generation(entry.replica.generation);
+    out->set_bytes(entry.replica.bytes.size());
+  }
+  return response;
+}
+
+Result<proto::RestoreReplicaResponse> FakeChunkserver::Restore(const proto::RestoreReplicaRequest& r) {
+  const auto found = disk_->quarantine.find(r.name());
+  if (found == disk_->quarantine.end()) return Fail(Code::kNotFound, "not in quarantine");
+  const uint64_t chunk = found->second.chunk;
+  if (disk_->replicas.contains(chunk)) return Fail(Code::kAlreadyExists, "a replica is there");
+  FakeReplica& replica = disk_->replicas[chunk] = found->second.replica;
+  replica.instance = ++disk_->instances;
+  disk_->quarantine.erase(found);
+  changed_.insert(chunk);
+  proto::RestoreReplicaResponse response;
+  *response.mutable_replica() = ReportOf(chunk);
+  return response;
+}
+
+Result<proto::PurgeQuarantineResponse> FakeChunkserver::Purge(const proto::PurgeQuarantineRequest& r) {
+  proto::PurgeQuarantineResponse response;
+  for (const std::string& name : r.names()) {
+    if (disk_->quarantine.erase(name) > 0) response.add_purged(name);
+  }
+  return response;
 }
 
 proto::ReplicaReport FakeChunkserver::ReportOf(uint64_t chunk) const {

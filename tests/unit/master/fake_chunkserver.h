@@ -41,6 +41,11 @@ struct FakeDisk {
   uint64_t instances = 0;
   std::map<uint64_t, FakeReplica> replicas;
   std::map<uint64_t, uint64_t> tombstones;  // chunk → version
+  struct Quarantined {
+    uint64_t chunk = 0;
+    FakeReplica replica;
+  };
+  std::map<std::string, Quarantined> quarantine;  // by name
   proto::EpochMark mark;
   uint64_t free_bytes = uint64_t{1} << 40;
 
@@ -103,6 +108,9 @@ class FakeChunkserver {
   // Makes the replica's bytes those of the set, from its source where it does not have them.
   Status MakeEqual(uint64_t chunk, FakeReplica* replica, const proto::ReconcileSet& set);
   Result<proto::DeleteReplicaResponse> Delete(const proto::DeleteReplicaRequest& r);
+  Result<proto::ListQuarantineResponse> ListQuarantine(const proto::ListQuarantineRequest& r);
+  Result<proto::RestoreReplicaResponse> Restore(const proto::RestoreReplicaRequest& r);
+  Result<proto::PurgeQuarantineResponse> Purge(const proto::PurgeQuarantineRequest& r);
   proto::ReplicaReport ReportOf(uint64_t chunk) const;
 
   Env& env_;
