@@ -29,7 +29,7 @@ void ChunkReports::Take(const Server& server, const proto::ReplicaReport& report
     return;
   }
   const Worth worth =
-      JudgeReplica(*record ? &**record : nullptr, store_.epoch().number, FactsOf(replica, server.incarnation));
+      JudgeReplica(*record ? &**record : nullptr, store_.activations(), FactsOf(replica, server.incarnation));
   ++(*tally)[static_cast<size_t>(worth)];
   if (worth == Worth::kAhead) {
     PICKET_LOG(env_, kError, "AHEAD_OF_MASTER: chunk {} on chunkserver {} has version {}, minted here are {}",

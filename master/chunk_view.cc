@@ -9,7 +9,7 @@ namespace picket {
 Worth ChunkView::Judge(const record::Chunk* record, const Replica& replica) const {
   const Server* server = servers_.Find(replica.server);
   const Incarnation incarnation = server == nullptr ? Incarnation() : server->incarnation;
-  return JudgeReplica(record, store_.epoch().number, FactsOf(replica, incarnation));
+  return JudgeReplica(record, store_.activations(), FactsOf(replica, incarnation));
 }
 
 std::vector<proto::ReplicaLocation> ChunkView::Replicas(const ChunkRow& chunk) const {

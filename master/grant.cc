@@ -85,7 +85,7 @@ std::vector<record::Member> Granter::Participants(ChunkId chunk, const record::C
   for (const Replica& replica : locations_.Of(chunk)) {
     const Server* server = servers_.Find(replica.server);
     if (server == nullptr) continue;
-    const Worth worth = JudgeReplica(&record, store_.epoch().number, FactsOf(replica, server->incarnation));
+    const Worth worth = JudgeReplica(&record, store_.activations(), FactsOf(replica, server->incarnation));
     if (worth != Worth::kCounted && worth != Worth::kBetween && !PICKET_MUTANT(reopen_counted_only)) continue;
     record::Member& member = out.emplace_back();
     member.set_server(replica.server.value);

@@ -28,6 +28,9 @@ inline constexpr std::string_view kSessions = "s";     // inode → Session
 inline constexpr std::string_view kTrash = "t";        // trashed_at_ns, inode → empty
 inline constexpr std::string_view kLockDelays = "w";   // inode → LockDelay
 
+// In the table of counters: an operator adopted, and the next activation has this number.
+inline constexpr std::string_view kAdoptedEpoch = "adopted_epoch";
+
 namespace internal {
 inline std::string Key(std::string_view table, uint64_t a) {
   std::string k(table);

@@ -8,6 +8,7 @@
 #include "common/obs/log.h"
 #include "common/rpc/server.h"
 #include "master/add_chunk.h"
+#include "master/adopt_service.h"
 #include "master/answer_table.h"
 #include "master/attempt.h"
 #include "master/chunk_report.h"
@@ -33,6 +34,7 @@
 #include "master/open_service.h"
 #include "master/orders.h"
 #include "master/purge_queue.h"
+#include "master/quarantine_service.h"
 #include "master/reclaimer.h"
 #include "master/recovery.h"
 #include "master/registration.h"
@@ -167,6 +169,9 @@ struct Master::Parts {
         tokens(store, names, sessions, chunks, giver, keys),
         lease_service(env, store, answers, names, sessions, files, recoverer),
         report(env, store, names, sessions, chunks, view, servers, serving, secret.cluster),
+        quarantine(Changes(store, answers, serving), store, names, chunks, view, servers, locations, orders),
+        adopt(env, Changes(store, answers, serving), store, names, chunks, servers, locations, leases, deletes,
+              registration, serving),
         server(env) {}
 
   static uint64_t Millis64(Nanos duration) { return static_cast<uint64_t>(duration / 1ms); }
@@ -213,6 +218,8 @@ struct Master::Parts {
   TokenService tokens;
   LeaseService lease_service;
   ClusterReport report;
+  QuarantineService quarantine;
+  AdoptService adopt;
   RpcServer server;
 };
 
@@ -272,6 +279,8 @@ void Master::RegisterHandlers() {
   p.tokens.Register(&p.server);
   p.lease_service.Register(&p.server);
   p.report.Register(&p.server);
+  p.quarantine.Register(&p.server);
+  p.adopt.Register(&p.server);
   p.registration.Register(&p.server);
   p.reports.Register(&p.server);
   p.heartbeats.Register(&p.server);

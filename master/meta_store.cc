@@ -250,12 +250,19 @@ Task<Status> MetaStore::Open() {
   record::Activation activation;
   const uint32_t previous = m.activations.empty() ? 0 : m.activations.back().epoch();
   activation.set_epoch(PICKET_MUTANT(meta_epoch_rises) && previous > 0 ? previous : previous + 1);
+  auto adopted = Get(keys::Counter(keys::kAdoptedEpoch));
+  if (!adopted) co_return Fail(adopted.error());
+  if (*adopted) {
+    activation.set_epoch(std::max(activation.epoch(), static_cast<uint32_t>(keys::DecodeU64(**adopted))));
+    activation.set_adopted(true);
+  }
   activation.set_nonce(LoadFixed<uint64_t>(m.env.RandomBytes(sizeof(uint64_t)).data()));
   activation.set_first_revision(next_revision());
   activation.set_wall_ns(m.env.WallNanos());
   m.epoch = Epoch{activation.epoch(), activation.nonce()};
   Batch batch;
   batch.Put(keys::Activation(activation.epoch()), activation);
+  if (*adopted) batch.Remove(keys::Counter(keys::kAdoptedEpoch));
   m.activations.push_back(std::move(activation));
   auto committed = co_await Commit(std::move(batch));
   if (!committed) co_return Fail(committed.error());
@@ -272,6 +279,9 @@ const std::vector<record::Activation>& MetaStore::activations() const { return i
 uint64_t MetaStore::revision() const { return impl_->staged; }
 uint64_t MetaStore::durable_revision() const { return impl_->durable; }
 bool MetaStore::failed() const { return impl_->failure.has_value(); }
+void MetaStore::AdoptAt(Batch* batch, uint32_t epoch) {
+  batch->Put(keys::Counter(keys::kAdoptedEpoch), keys::EncodeU64(epoch));
+}
 void MetaStore::OnFailure(Fn fn) { impl_->on_failure.push_back(std::move(fn)); }
 
 Result<std::optional<std::string>> MetaStore::Get(std::string_view key) {

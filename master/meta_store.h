@@ -55,7 +55,7 @@ class MetaStore {
   MetaStore(Env& env, Options options);
   ~MetaStore();
 
-  // Opens, checks the log chain, and activates: epoch + 1 with a fresh nonce, synced before it returns.
+  // Opens, checks the log chain, and activates: epoch + 1 (or an adopted one) with a fresh nonce, synced before it returns.
   Task<Status> Open();
 
   Epoch epoch() const;
@@ -70,6 +70,9 @@ class MetaStore {
   bool failed() const;
   // kReadOnly, with the cause, when failed.
   Status CheckWritable() const;
+  // The next activation begins at that epoch, above every mark that servers have seen, and says so in its row
+  // (design §7). Into `batch`; only an operator decides it. REQUIRES: above the present one.
+  static void AdoptAt(Batch* batch, uint32_t epoch);
   // Runs `fn` when a commit fails, after what was staged is dropped: for tables that keep something of
   // their rows in memory and must read it anew. `fn` must stay callable as long as the store.
   void OnFailure(Fn fn);

@@ -69,7 +69,7 @@ void RecoveryRounds::AddReportedSeats(const std::shared_ptr<RecoveryRound>& roun
   for (const Replica& replica : std::vector(locations_.Of(round->attempt.writer.chunk))) {
     if (replica.leaving != Leaving::kNo) continue;
     const bool counted =
-        JudgeReplica(&round->record, store_.epoch().number, FactsOf(replica, Incarnation())) == Worth::kCounted;
+        JudgeReplica(&round->record, store_.activations(), FactsOf(replica, Incarnation())) == Worth::kCounted;
     // Above `current` the only marks are those of attempts after the seal, which ask such replicas alone.
     const bool between = replica.version.value > round->record.current() && replica.version <= round->attempt.to &&
                          (replica.state == proto::OPEN || replica.state == proto::RECOVERING ||

@@ -4,7 +4,6 @@
 
 #include "common/base/mutation.h"
 #include "common/obs/log.h"
-#include "master/history.h"
 
 namespace picket {
 
@@ -76,6 +75,7 @@ Result<proto::RegisterCompleteResponse> Registration::Complete(const proto::Regi
   SeenMark seen;
   seen.epoch = Epoch{request.mark().epoch().number(), request.mark().epoch().nonce()};
   seen.revision = request.mark().revision();
+  if (marks_.contains(id) || marks_.size() < ServerTable::kMaxServers) marks_[id] = seen;
   if (auto ok = JudgeHistory(store_.activations(), store_.durable_revision(), seen); !ok && !PICKET_MUTANT(history)) {
     PICKET_LOG(env_, kError, "chunkserver {} at {}:{}: {}; granting, creating and deleting stop", ToString(id),
                request.host(), request.port(), ok.error().ToString());

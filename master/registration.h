@@ -14,6 +14,7 @@
 #include "common/env/env.h"
 #include "common/identity/cluster_secret.h"
 #include "common/rpc/server.h"
+#include "master/history.h"
 #include "master/lease_table.h"
 #include "master/meta_store.h"
 #include "master/server_table.h"
@@ -44,6 +45,9 @@ class Registration {
   // kPermissionDenied (no proof, or the challenge is not this one's), kHistoryLost, kConflict (older boot).
   Result<proto::RegisterCompleteResponse> Complete(const proto::RegisterCompleteRequest& request);
 
+  // The newest mark of each server that proved the secret, admitted or refused, since this process began.
+  const std::map<ServerId, SeenMark>& marks() const { return marks_; }
+
   // The number of the conversation in chunkserver_master.proto.
   static constexpr uint32_t kProtocol = 1;
   // Challenges given and not yet answered; the oldest goes.
@@ -68,6 +72,7 @@ class Registration {
   const TokenKeys& keys_;
   const uint32_t heartbeat_ms_;
   std::map<ServerId, Pending> pending_;
+  std::map<ServerId, SeenMark> marks_;  // at most ServerTable::kMaxServers
   uint64_t order_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "master/replica_judge.h"
 
 #include "common/base/mutation.h"
+#include "master/history.h"
 
 namespace picket {
 
@@ -38,6 +39,13 @@ Worth JudgeReplica(const record::Chunk* record, uint32_t epoch, const ReplicaFac
     return member.incarnation() == replica.incarnation.value ? Worth::kMember : Worth::kUnclean;
   }
   return PICKET_MUTANT(membership) && replica.version.value >= record->current() ? Worth::kMember : Worth::kStale;
+}
+
+Worth JudgeReplica(const record::Chunk* record, const std::vector<record::Activation>& history,
+                   const ReplicaFacts& replica) {
+  const bool vouched = record != nullptr && replica.version.value == record->current();
+  if (replica.version && !vouched && !IsOfHistory(history, replica.version.epoch())) return Worth::kAhead;
+  return JudgeReplica(record, history.back().epoch(), replica);
 }
 
 std::string_view WorthName(Worth worth) {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "common/base/ids.h"
 #include "proto/chunkserver_master.pb.h"
@@ -43,6 +44,10 @@ struct ReplicaFacts {
   bool leaving = false;     // an order to delete it may have left
 };
 
+// The same by a master of that history (its activations, oldest first): a version of an epoch that it did not
+// go through is ahead, unless the record vouches for it, by an adoption.
+Worth JudgeReplica(const record::Chunk* record, const std::vector<record::Activation>& history,
+                   const ReplicaFacts& replica);
 // `record` null: the chunk is unknown. `epoch`: the judging master's number.
 Worth JudgeReplica(const record::Chunk* record, uint32_t epoch, const ReplicaFacts& replica);
 

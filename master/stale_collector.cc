@@ -49,7 +49,7 @@ Worth StaleCollector::Judge(const record::Chunk* record, const Replica& replica)
   const Server* server = servers_.Find(replica.server);
   ReplicaFacts facts = FactsOf(replica, server == nullptr ? Incarnation() : server->incarnation);
   facts.leaving = false;
-  return JudgeReplica(record, store_.epoch().number, facts);
+  return JudgeReplica(record, store_.activations(), facts);
 }
 
 Status StaleCollector::Look(ChunkId chunk, Suspects* suspects, std::vector<Victim>* due) {

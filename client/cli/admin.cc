@@ -70,8 +70,10 @@ void Decide(Context& context, client::Client& client, bool discard, bool dry_run
   }
   Output& out = context.out;
   if (report->history_lost) {
-    out.Print("The master had stopped: chunkservers have seen a history that it does not know. It {} in epoch {}\n",
-              dry_run ? "would serve" : "serves", report->epoch);
+    out.Print("The master has stopped: chunkservers have seen a history that it does not know.\n"
+              "{} in epoch {}, above all they have seen{}\n",
+              dry_run ? "Adopted, its next start would serve" : "Its next start serves", report->epoch,
+              dry_run ? "" : ": start it again now, then decide what becomes of replicas ahead of it");
   }
   if (report->replicas.empty()) return out.Write("No replica is of another history\n");
   using enum Table::Align;

@@ -42,6 +42,19 @@ TEST(History, JudgedByTheActivationTable) {
 }
 
 // A backup of epoch 1 was restored: this activation calls itself 2, as the lost one did.
+TEST(History, AnAdoptionAcceptsWhateverServersHadSeenBelowItsEpoch) {
+  std::vector<record::Activation> table = {Row(1, 11, 1), Row(2, 22, 10), Row(8, 88, 20)};
+  table.back().set_adopted(true);
+  EXPECT_TRUE(JudgeHistory(table, 25, {Epoch{7, 77}, 1000}));
+  EXPECT_TRUE(JudgeHistory(table, 25, {Epoch{2, 99}, 1000}));
+  EXPECT_TRUE(JudgeHistory(table, 25, {Epoch{8, 88}, 25}));
+  EXPECT_FALSE(JudgeHistory(table, 25, {Epoch{8, 89}, 1}));
+  EXPECT_FALSE(JudgeHistory(table, 25, {Epoch{9, 99}, 1}));
+  table.push_back(Row(9, 99, 30));
+  EXPECT_TRUE(JudgeHistory(table, 35, {Epoch{7, 77}, 1000}));
+  EXPECT_FALSE(JudgeHistory(table, 35, {Epoch{8, 88}, 30}));
+}
+
 TEST(History, F12RestoredBackupIsNoticed) {
   const std::vector<record::Activation> restored = {Row(1, 11, 1), Row(2, 99, 6)};
   EXPECT_FALSE(JudgeHistory(restored, 6, SeenMark{Epoch{2, 22}, 12}));  // lost epoch 2 has another nonce
