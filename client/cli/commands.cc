@@ -42,6 +42,8 @@ constexpr Command kCommands[] = {
     {"sequencer", "check|show [OPTIONS] TEXT", "Tell whether the proof of a lock is still good, or what it says", RunSequencer},
     {"admin", "report|adopt|discard [OPTIONS]",
      "Show the state of the cluster; decide about replicas of a history that was lost", RunAdmin},
+    {"demo", "fencing [OPTIONS]", "Show on a cluster of its own how old writers, primaries, replicas and masters are refused",
+     RunDemo},
     {"dev", "up|status|down|wipe [OPTIONS]", "Run a local cluster of real processes", RunDev},
     {"help", "[COMMAND]", "Explain a command", RunHelp},
     {"version", "", "Print the version", RunVersion},

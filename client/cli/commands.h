@@ -31,6 +31,7 @@ int RunChunk(Context& context, const std::vector<std::string>& args);
 int RunConcat(Context& context, const std::vector<std::string>& args);
 int RunCount(Context& context, const std::vector<std::string>& args);
 int RunCp(Context& context, const std::vector<std::string>& args);
+int RunDemo(Context& context, const std::vector<std::string>& args);
 int RunDev(Context& context, const std::vector<std::string>& args);
 int RunDf(Context& context, const std::vector<std::string>& args);
 int RunDu(Context& context, const std::vector<std::string>& args);

@@ -12,12 +12,13 @@ namespace picket::cli {
 namespace {
 
 std::atomic<int> deferrals{0};
+std::atomic<int> patient_deferrals{0};
 std::atomic<int> caught_signal{0};
 int wake_pipe[2] = {-1, -1};
 
 void OnSignal(int signal) {
   const bool first = caught_signal.exchange(signal) == 0;
-  if (deferrals.load() == 0 || !first) _exit(128 + signal);
+  if (deferrals.load() == 0 || (!first && patient_deferrals.load() == 0)) _exit(128 + signal);
   const int saved_errno = errno;
   // The byte is never read, so the pipe stays readable for every waiter.
   [[maybe_unused]] const ssize_t ignored = write(wake_pipe[1], "!", 1);
@@ -44,8 +45,14 @@ void InstallSignalHandlers() {
 bool Interrupted() { return caught_signal.load() != 0; }
 int InterruptedExitCode() { return 128 + caught_signal.load(); }
 
-Deferral::Deferral() { deferrals.fetch_add(1); }
-Deferral::~Deferral() { deferrals.fetch_sub(1); }
+Deferral::Deferral(Patience patience) : patience_(patience) {
+  if (patience_ == Patience::kAllSignals) patient_deferrals.fetch_add(1);
+  deferrals.fetch_add(1);
+}
+Deferral::~Deferral() {
+  deferrals.fetch_sub(1);
+  if (patience_ == Patience::kAllSignals) patient_deferrals.fetch_sub(1);
+}
 
 Wait WaitReadable(int fd, std::chrono::milliseconds at_most) {
   pollfd waits[2] = {{fd, POLLIN, 0}, {wake_pipe[0], POLLIN, 0}};
