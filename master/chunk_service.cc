@@ -70,7 +70,9 @@ Task<Result<proto::GetFileResponse>> ChunkService::GetFile(proto::GetFileRequest
     response.set_more(chunks->size() > limit);
     if (chunks->size() > limit) chunks->pop_back();
     for (const ChunkRow& chunk : *chunks) *response.add_chunks() = view_.Describe(chunk, request.all_replicas());
-    *response.mutable_status() = ToFileStatus(*file, sessions_.IsOpen(file->id));
+    const auto session = sessions_.Find(file->id);
+    *response.mutable_status() =
+        ToFileStatus(*file, session.has_value(), session ? session->holder() : ClientId());
     response.set_revision(store_.revision());
   }
   PICKET_CO_TRY(co_await store_.ReadBarrier());
