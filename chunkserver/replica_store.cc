@@ -1,5 +1,7 @@
 #include "chunkserver/replica_store.h"
 
+#include <utility>
+
 #include "common/base/mutation.h"
 #include "common/obs/log.h"
 
@@ -198,7 +200,9 @@ ReplicaPtr ReplicaStore::FindOrAdd(ChunkId chunk) { return Add(chunk); }
 
 void ReplicaStore::ForgetEmpty(const ReplicaPtr& replica) {
   // Somebody who waits for the lock keeps the place: there is one lock for a chunk.
-  if (!replica->file && replica->lock().waiting() <= 1) replicas_.erase(replica->chunk);
+  if (replica->file || replica->lock().waiting() > 1) return;
+  if (replica->place_) loaded_.erase(*std::exchange(replica->place_, std::nullopt));
+  replicas_.erase(replica->chunk);
 }
 
 void ReplicaStore::Touch(Replica* replica) {

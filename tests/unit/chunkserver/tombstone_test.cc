@@ -78,6 +78,7 @@ class TombstoneTest : public testing::Test {
     ReplicaStore::Options options;
     options.dir = "d";
     options.cluster = "c1";
+    options.max_loaded = 2;
     store_ = std::make_unique<ReplicaStore>(node_, options);
     ASSERT_TRUE(*Run(OpenAll(state_.get(), store_.get())));
     self_.incarnation = state_->incarnation();
@@ -94,7 +95,7 @@ class TombstoneTest : public testing::Test {
     ring.set_number(ids.back());
     ASSERT_TRUE(keys_->Learn(ring));
   }
-  void DeletedReplica(uint64_t chunk) {
+  ReplicaPtr NewReplica(uint64_t chunk) {
     Slot s;
     s.version = Version(3, 1);
     s.generation = Generation(3, 1);
@@ -103,7 +104,11 @@ class TombstoneTest : public testing::Test {
     s.instance = InstanceId(chunk);
     s.chunk_size = 1 << 20;
     ReplicaPtr replica = store_->FindOrAdd(ChunkId(chunk));
-    ASSERT_TRUE(*Run(store_->Create(replica, s)));
+    EXPECT_TRUE(*Run(store_->Create(replica, s)));
+    return replica;
+  }
+  void DeletedReplica(uint64_t chunk) {
+    ReplicaPtr replica = NewReplica(chunk);
     Retirement r;
     r.boot = self_.incarnation;
     r.epoch = state_->mark().epoch;
@@ -153,6 +158,21 @@ TEST_F(TombstoneTest, OfAnEpochThatIsOverIsOfferedInTheSameBoot) {
   EXPECT_TRUE(tombstones_->Offer().empty());
   ASSERT_TRUE(*Run(state_->RaiseEpoch(kEpochNow)));
   EXPECT_EQ(tombstones_->Offer(), std::set<ChunkId>{ChunkId(1)});
+}
+
+// The replica was in use in this boot: its place among those with open files goes with it.
+TEST_F(TombstoneTest, LeavesNothingBehindAmongTheLoaded) {
+  ASSERT_TRUE(*Run(state_->RaiseEpoch(kEpochThen)));
+  KeysAre({100});
+  DeletedReplica(1);
+  ASSERT_TRUE(*Run(state_->RaiseEpoch(kEpochNow)));
+  KeysAre({101});
+  ASSERT_TRUE(*Run(tombstones_->Forget(ChunkId(1))));
+  ASSERT_FALSE(store_->Find(ChunkId(1)));
+  for (uint64_t chunk = 2; chunk <= 6; ++chunk) NewReplica(chunk);
+  size_t loaded = 0;
+  for (const ReplicaPtr& replica : store_->List(ChunkId(), 10)) loaded += replica->file->loaded();
+  EXPECT_EQ(loaded, 2u);
 }
 
 TEST_F(TombstoneTest, IsJudgedAgainWhenTheMasterAgrees) {
