@@ -46,8 +46,10 @@ class MutationService {
     // Told the chunk's length when the packet is applied here, before the lock is released.
     std::function<void(uint64_t length)> applied;
     ChunkId chunk() const { return ChunkId(request.token().chunk()); }
-    // Carries the acknowledged length only, outside the sequence of packets.
-    bool announcement() const { return bytes.empty() && !request.sync() && request.serial() == 0; }
+    // The primary's: carries the acknowledged length only, outside the sequence of packets.
+    bool announcement() const {
+      return request.forwarded() && bytes.empty() && !request.sync() && request.serial() == 0;
+    }
   };
 
   // Steps 1 to 4 for one packet, with the chunk's lock held by `ticket`, which is released when the packet is

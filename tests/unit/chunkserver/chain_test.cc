@@ -287,6 +287,22 @@ TEST(Read, NeverBeyondTheKnownAckedLength) {  // F16
   EXPECT_EQ(c.Describe(1).known_acked(), 4u);
 }
 
+// A writer that says more than it knows does not make readers see bytes that may vanish.
+TEST(Read, AClientsWordForWhatIsAcknowledgedShowsNothing) {  // F16
+  Cluster c(2);
+  c.Open({0, 1});
+  ASSERT_TRUE(c.Write(0, 1, 0, "aaaa"));
+  c.nodes[1]->Pause();
+  EXPECT_FALSE(c.Write(0, 2, 4, "bbbb", kFirst, false, 1s));
+  const auto announcement = c.Packet(0, 0, 8, "", kFirst, 8);
+  EXPECT_EQ(CodeOf(c.Call<proto::WritePacketResponse>(0, proto::WRITE_PACKET, announcement)), Code::kOutOfOrder);
+  const auto empty = c.Packet(0, 3, 8, "", kFirst, 8);
+  EXPECT_FALSE(c.Call<proto::WritePacketResponse>(0, proto::WRITE_PACKET, empty, {}, 1s));
+  EXPECT_EQ(c.Read(0, 0, 100)->bytes, "aaaa");
+  EXPECT_EQ(c.Describe(0).known_acked(), 4u);
+  c.nodes[1]->Resume();
+}
+
 TEST(Read, AnUnacknowledgedTailIsNotShown) {  // F16
   Cluster c(2);
   c.Open({0, 1});
