@@ -7,6 +7,34 @@ void ClusterReport::Register(RpcServer* server) {
       proto::CLUSTER_REPORT, [this](auto, Mono) { return Make(); });
 }
 
+Task<Result<uint64_t>> ClusterReport::CountAhead() {
+  uint64_t ahead = 0;
+  ChunkId after;
+  for (;;) {
+    const std::vector<ChunkId> step = locations_.Next(after, kStep);
+    for (ChunkId chunk : step) {
+      auto record = chunks_.Get(chunk);
+      if (!record) co_return Fail(record.error());
+      for (const Replica& replica : locations_.Of(chunk)) {
+        if (view_.Judge(*record ? &**record : nullptr, replica) == Worth::kAhead) ++ahead;
+      }
+    }
+    if (step.size() < kStep) co_return ahead;
+    after = step.back();
+    co_await env_.Sleep(Nanos(0));
+  }
+}
+
+std::string ClusterReport::State(uint64_t ahead) const {
+  if (store_.failed()) return "read-only: the metadata store has failed";
+  std::string state = serving_.Describe();
+  if (ahead > 0) {
+    state += "; AHEAD_OF_MASTER: " + std::to_string(ahead) +
+             " replicas are of a history that this master does not know, see 'picket admin adopt --dry-run'";
+  }
+  return state;
+}
+
 Task<Result<proto::ClusterReportResponse>> ClusterReport::Make() {
   proto::ClusterReportResponse report;
   uint64_t chunk_count = 0, under_goal = 0, missing = 0, garbage = 0;
@@ -28,6 +56,8 @@ Task<Result<proto::ClusterReportResponse>> ClusterReport::Make() {
     after = rows->back().id;
     co_await env_.Sleep(Nanos(0));
   }
+  auto ahead = co_await CountAhead();
+  if (!ahead) co_return Fail(ahead.error());
   report.set_chunk_count(chunk_count);
   report.set_chunks_under_goal(under_goal);
   report.set_chunks_missing(missing);
@@ -40,7 +70,7 @@ Task<Result<proto::ClusterReportResponse>> ClusterReport::Make() {
   report.mutable_epoch()->set_nonce(store_.epoch().nonce);
   report.set_software(PICKET_VERSION);
   report.set_uptime_ms((env_.Now() - started_) / 1ms);
-  report.set_state(store_.failed() ? "read-only: the metadata store has failed" : serving_.Describe());
+  report.set_state(State(*ahead));
   for (const auto& [id, server] : servers_.all()) {
     proto::ServerReport* out = report.add_servers();
     out->mutable_hop()->set_server(id.value);

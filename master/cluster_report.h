@@ -1,5 +1,5 @@
-// CLUSTER_REPORT: the servers, and a count of the chunks and of those below their goal, made by a walk over
-// the chunk records in bounded steps. Runs on the master's executor.
+// CLUSTER_REPORT: the servers, and a count of the chunks, of those below their goal, and of replicas ahead of
+// this history, made by a walk over the tables in bounded steps. Runs on the master's executor.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 #include "common/rpc/server.h"
 #include "master/chunk_table.h"
 #include "master/chunk_view.h"
+#include "master/location_map.h"
 #include "master/namespace.h"
 #include "master/server_table.h"
 #include "master/serving.h"
@@ -19,7 +20,7 @@ namespace picket {
 class ClusterReport {
  public:
   ClusterReport(Env& env, MetaStore& store, Namespace& names, SessionTable& sessions, ChunkTable& chunks,
-                ChunkView& view, ServerTable& servers, const Serving& serving, std::string cluster)
+                ChunkView& view, ServerTable& servers, const LocationMap& locations, const Serving& serving, std::string cluster)
       : env_(env),
         started_(env.Now()),
         store_(store),
@@ -28,6 +29,7 @@ class ClusterReport {
         chunks_(chunks),
         view_(view),
         servers_(servers),
+        locations_(locations),
         serving_(serving),
         cluster_(std::move(cluster)) {}
 
@@ -38,6 +40,10 @@ class ClusterReport {
   Task<Result<proto::ClusterReportResponse>> Make();
 
  private:
+  // Replicas that this history did not make (D14).
+  Task<Result<uint64_t>> CountAhead();
+  std::string State(uint64_t ahead) const;
+
   static constexpr size_t kStep = 500;  // chunks between two turns of the executor
 
   Env& env_;
@@ -48,6 +54,7 @@ class ClusterReport {
   ChunkTable& chunks_;
   ChunkView& view_;
   ServerTable& servers_;
+  const LocationMap& locations_;
   const Serving& serving_;
   const std::string cluster_;
   std::string address_;

@@ -18,8 +18,7 @@ Status JudgeHistory(const std::vector<record::Activation>& activations, uint64_t
                                   "newest copy of its directory; if that is lost: 'picket admin adopt --dry-run'"));
   };
   if (seen.epoch.number > own) return lost("this master is only at epoch " + std::to_string(own));
-  const auto adopted = std::ranges::find_if(activations.rbegin(), activations.rend(), &record::Activation::adopted);
-  if (adopted != activations.rend() && seen.epoch.number < adopted->epoch()) return {};
+  if (seen.epoch.number < AdoptedEpoch(activations)) return {};
   for (size_t i = 0; i < activations.size(); ++i) {
     if (activations[i].epoch() != seen.epoch.number) continue;
     if (activations[i].nonce() != seen.epoch.nonce) return lost("this master's epoch of that number is another one");
@@ -28,6 +27,11 @@ Status JudgeHistory(const std::vector<record::Activation>& activations, uint64_t
     return {};
   }
   return lost("this master has no record of that epoch");
+}
+
+uint32_t AdoptedEpoch(const std::vector<record::Activation>& activations) {
+  const auto adopted = std::ranges::find_if(activations.rbegin(), activations.rend(), &record::Activation::adopted);
+  return adopted == activations.rend() ? 0 : adopted->epoch();
 }
 
 bool IsOfHistory(const std::vector<record::Activation>& activations, uint32_t epoch) {

@@ -26,6 +26,9 @@ struct SeenMark {
 // After an adoption, which an operator decided, every mark of an epoch below that activation's is accepted.
 Status JudgeHistory(const std::vector<record::Activation>& activations, uint64_t revision, const SeenMark& seen);
 
+// The epoch of the newest activation that adopted; 0: none did.
+uint32_t AdoptedEpoch(const std::vector<record::Activation>& activations);
+
 // An epoch that this history went through.
 bool IsOfHistory(const std::vector<record::Activation>& activations, uint32_t epoch);
 

@@ -57,6 +57,10 @@ void Bind(Config* config, Settings* s) {
   config->Duration("lock_delay", &o.lock_delay, 0s, 1h,
                    "Nobody gets a lock for so long after its holder went without releasing it: what it sent to services "
                    "that check no sequencer may still be on its way.");
+  config->Duration("stale_settle", &o.stale_settle, 1s, 24h,
+                   "Replicas that count for nothing, stale or corrupt ones, go to quarantine after so long.");
+  config->Duration("orphan_grace", &o.orphan_grace, 1min, 24h * 30,
+                   "Replicas of chunks that the master has no record of go to quarantine after so long.");
   config->Duration("trash_retention", &o.trash_retention, 0s, 24h * 3650, "How long deleted files can be brought back.");
 }
 

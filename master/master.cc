@@ -168,7 +168,7 @@ struct Master::Parts {
         chunk_service(store, answers, names, sessions, chunks, view, add_chunk, granter, standing, commit_seal),
         tokens(store, names, sessions, chunks, giver, keys),
         lease_service(env, store, answers, names, sessions, files, recoverer),
-        report(env, store, names, sessions, chunks, view, servers, serving, secret.cluster),
+        report(env, store, names, sessions, chunks, view, servers, locations, serving, secret.cluster),
         quarantine(Changes(store, answers, serving), store, names, chunks, view, servers, locations, orders),
         adopt(env, Changes(store, answers, serving), store, names, chunks, servers, locations, leases, deletes,
               registration, serving),

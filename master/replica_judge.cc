@@ -45,6 +45,7 @@ Worth JudgeReplica(const record::Chunk* record, const std::vector<record::Activa
                    const ReplicaFacts& replica) {
   const bool vouched = record != nullptr && replica.version.value == record->current();
   if (replica.version && !vouched && !IsOfHistory(history, replica.version.epoch())) return Worth::kAhead;
+  if (record == nullptr && replica.version.epoch() < AdoptedEpoch(history)) return Worth::kAhead;
   return JudgeReplica(record, history.back().epoch(), replica);
 }
 

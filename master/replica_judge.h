@@ -45,7 +45,8 @@ struct ReplicaFacts {
 };
 
 // The same by a master of that history (its activations, oldest first): a version of an epoch that it did not
-// go through is ahead, unless the record vouches for it, by an adoption.
+// go through is ahead, unless the record vouches for it, by an adoption. So is a replica without a record from
+// before an adoption: it may be of the history that was given up.
 Worth JudgeReplica(const record::Chunk* record, const std::vector<record::Activation>& history,
                    const ReplicaFacts& replica);
 // `record` null: the chunk is unknown. `epoch`: the judging master's number.

@@ -87,7 +87,7 @@ TEST_F(AdoptTest, TheNextEpochIsAboveEveryMarkSeen) {
   world.RunFor(2s);
   ServeAgain();
   EXPECT_EQ(Report().epoch().number(), 8u);
-  EXPECT_EQ(Report().state(), "serving");
+  EXPECT_THAT(Report().state(), StartsWith("serving; AHEAD_OF_MASTER: 3 replicas"));
   // The next start needs nobody's decision.
   RestartMaster();
   EXPECT_TRUE(AwaitLive(3));
@@ -150,6 +150,22 @@ TEST_F(AdoptTest, AnOpenFileIsLeftToLeaseRecovery) {
   EXPECT_TRUE(closed->closed());
   EXPECT_EQ(closed->status().length(), std::string("written by the other").size());
   EXPECT_EQ(Chunk(chunk).version() >> 32, 8u);
+}
+
+// Whose it is, nobody can tell: it may be all that is left of the history that was given up.
+TEST_F(AdoptTest, AReplicaWithoutARecordFromBeforeIsNoOrphan) {
+  SealIt();
+  const uint64_t unknown = Version(1, 900).value;
+  disk(0).replicas[unknown] = replica(0, chunk);
+  disk(0).replicas[unknown].version = Version(1, 901).value;
+  LoseHistory("new and longer bytes", proto::SEALED);
+  ServeAgain();
+  auto dry = Adopt(true);
+  ASSERT_TRUE(dry);
+  ASSERT_EQ(dry->replicas_size(), 4);
+  EXPECT_THAT(dry->replicas(3).action(), HasSubstr("no record"));
+  world.RunFor(2h);
+  EXPECT_TRUE(disk(0).replicas.contains(unknown));
 }
 
 TEST_F(AdoptTest, DiscardedReplicasGoToQuarantineByExactVersion) {
