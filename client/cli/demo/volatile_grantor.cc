@@ -87,9 +87,10 @@ Status PlayVolatileGrantor(Play& play) {
                 fmt::format("token {} is below the mark {}; the resource holds \"{}\"", remembers.a, remembers.mark,
                             remembers.value));
   story.End(
-      "A fence is as good as the memory of who hands out its numbers. Picket syncs each number before it leaves the "
-      "master; where the "
-      "simulator takes that away (mutation point meta_epoch_rises), it finds the same number given out twice.");
+      "A fence is as good as the memory of who hands out its numbers. Every number of Picket bears the master's epoch, "
+      "which is synced "
+      "before its first answer; where the tests take that away (mutation point meta_epoch_rises), they find a number "
+      "given out twice.");
   return {};
 }
 
