@@ -1,9 +1,8 @@
 // The traces by which a model checker once broke the protocol's wording, each as a scene with the real roles:
 // one message lost, late or twice at the worst moment. The name of a test is that of its finding; docs/INVARIANTS.md
-// says which rule answers it.
+// says which rule answers it. Those of recoveries are in recovery_findings_test.cc.
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <set>
 
 #include "tests/sim/inode.h"
@@ -12,45 +11,7 @@
 namespace picket::sim {
 namespace {
 
-class Finding : public Scene {
- protected:
-  // The chunk's primary, and its other members in ascending order.
-  struct Set {
-    size_t primary = 0;
-    std::vector<size_t> others;
-  };
-  Set SetOf(const proto::ChunkLocation& chunk) {
-    Set set;
-    for (const auto& replica : chunk.replicas()) {
-      if (!replica.counted()) continue;
-      const size_t i = IndexOf(ServerId(replica.hop().server()));
-      if (replica.hop().server() == chunk.primary()) {
-        set.primary = i;
-      } else {
-        set.others.push_back(i);
-      }
-    }
-    std::ranges::sort(set.others);
-    return set;
-  }
-  size_t IndexOf(ServerId id) const {
-    for (size_t i = 0; i < cluster_.servers().size(); ++i) {
-      if (cluster_.server_id(i) == id) return i;
-    }
-    return cluster_.servers().size();
-  }
-  bool Counted(const proto::ChunkLocation& chunk, size_t server) const {
-    for (const auto& replica : chunk.replicas()) {
-      if (ServerId(replica.hop().server()) == cluster_.server_id(server)) return replica.counted();
-    }
-    return false;
-  }
-  // A set without `left_out`, whose answer to the grant is lost although it raised its mark.
-  void GrantWithoutTheAnswerOf(size_t left_out) {
-    LoseAnswers(proto::ADVANCE_VERSION, server(left_out).name(), 1000);
-    BreakConnections(me());
-  }
-};
+using Finding = Scene;
 
 // A replica that raised its mark, but whose answer was lost, is at the committed version and lacks what is
 // acknowledged next.

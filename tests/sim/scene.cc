@@ -1,5 +1,7 @@
 #include "tests/sim/scene.h"
 
+#include <algorithm>
+
 #include "tests/sim/net.h"
 
 namespace picket::sim {
@@ -21,9 +23,16 @@ Scene::~Scene() {
   world_.ShutDown();
 }
 
-size_t Scene::index_of(const Node& node) const {
+size_t Scene::IndexOf(ServerId id) const {
   for (size_t i = 0; i < cluster_.servers().size(); ++i) {
-    if (cluster_.servers()[i] == &node) return i;
+    if (cluster_.server_id(i) == id) return i;
+  }
+  return cluster_.servers().size();
+}
+
+size_t Scene::IndexOf(const std::string& name) const {
+  for (size_t i = 0; i < cluster_.servers().size(); ++i) {
+    if (cluster_.servers()[i]->name() == name) return i;
   }
   return cluster_.servers().size();
 }
@@ -86,6 +95,29 @@ void Scene::BreakConnections(Node& node) {
   while (node.sim_net().ResetOne(0)) world_.RunFor(1ms);
 }
 
+std::vector<size_t> Scene::ChainOfCaptured() {
+  std::vector<size_t> chain;
+  for (const Captured& packet : TakeCaptured(proto::WRITE_PACKET)) {
+    const size_t i = IndexOf(packet.to);
+    if (std::ranges::find(chain, i) == chain.end()) chain.push_back(i);
+  }
+  return chain;
+}
+
+void Scene::Away(size_t i, Nanos lasts) {
+  cluster_.Apply({.kind = FaultKind::kKill, .node = server(i).name(), .lasts = lasts});
+}
+
+void Scene::GrantWithoutTheAnswerOf(size_t left_out) {
+  LoseAnswers(proto::ADVANCE_VERSION, server(left_out).name(), 1000);
+  BreakConnections(me());
+}
+
+void Scene::GrantWithout(size_t left_out) {
+  LoseRequests(proto::ADVANCE_VERSION, server(left_out).name(), 1000);
+  BreakConnections(me());
+}
+
 void Scene::Create(CreateFileOptions options, std::string path) {
   options.chunk_size = 1 << 20;
   auto writer = Do(fs_->Create(std::move(path), options));
@@ -117,14 +149,31 @@ void Scene::BeginFlush(uint64_t offset, size_t size) {
 }
 
 void Scene::AwaitFlush() {
-  ASSERT_TRUE(world_.RunUntil([&] { return flushed_->has_value(); }, 10min));
-  ASSERT_TRUE(**flushed_) << (**flushed_).error().ToString();
+  const Status flushed = FlushResult();
+  ASSERT_TRUE(flushed) << flushed.error().ToString();
+}
+
+Status Scene::FlushResult() {
+  EXPECT_TRUE(world_.RunUntil([&] { return flushed_->has_value(); }, 10min));
+  return flushed_->value_or(Status());
 }
 
 Status Scene::Close() {
   auto closed = Do(writer_->Close());
   if (!closed) return Fail(closed.error());
   return {};
+}
+
+void Scene::Append(AppendFileOptions options, std::string path) {
+  auto writer = Do(fs_->OpenForAppend(std::move(path), std::move(options)));
+  ASSERT_TRUE(writer) << writer.error().ToString();
+  writer_ = std::move(*writer);
+}
+
+void Scene::Recover(std::string path) {
+  auto recovered = Do(fs_->RecoverLease(std::move(path), true));
+  ASSERT_TRUE(recovered) << recovered.error().ToString();
+  EXPECT_TRUE(recovered->closed());
 }
 
 void Scene::ExpectFile(size_t size, std::string path) {
@@ -160,6 +209,28 @@ proto::ChunkLocation Scene::Chunk(uint64_t index, std::string path) {
   return (*chunks)[index];
 }
 
+Scene::Set Scene::SetOf(const proto::ChunkLocation& chunk) const {
+  Set set;
+  for (const auto& replica : chunk.replicas()) {
+    if (!replica.counted()) continue;
+    const size_t i = IndexOf(ServerId(replica.hop().server()));
+    if (replica.hop().server() == chunk.primary()) {
+      set.primary = i;
+    } else {
+      set.others.push_back(i);
+    }
+  }
+  std::ranges::sort(set.others);
+  return set;
+}
+
+bool Scene::Counted(const proto::ChunkLocation& chunk, ServerId server) {
+  for (const auto& replica : chunk.replicas()) {
+    if (ServerId(replica.hop().server()) == server) return replica.counted();
+  }
+  return false;
+}
+
 proto::DescribeReplicaResponse Scene::Replica(size_t i, ChunkId chunk) {
   Channel channel(me(), Endpoint(server(i).host(), Cluster::kChunkserverPort));
   proto::DescribeReplicaRequest request;
@@ -171,6 +242,16 @@ proto::DescribeReplicaResponse Scene::Replica(size_t i, ChunkId chunk) {
     return {};
   }
   return *response;
+}
+
+void Scene::ExpectEqualReplicas(size_t size, std::string path) {
+  const proto::ChunkLocation chunk = Chunk(0, std::move(path));
+  const ChunkId id(chunk.chunk());
+  for (size_t i = 0; i < cluster_.servers().size(); ++i) {
+    EXPECT_TRUE(Counted(chunk, i)) << i;
+    EXPECT_EQ(Replica(i, id).replica().digest(), Replica(0, id).replica().digest()) << i;
+    EXPECT_EQ(Bytes(i, id).substr(0, size), Bytes(0, id).substr(0, size)) << i;
+  }
 }
 
 std::string Scene::Bytes(size_t i, ChunkId chunk) const {

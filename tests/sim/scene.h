@@ -36,7 +36,8 @@ class Scene : public testing::Test {
   Node& me() { return cluster_.observer(); }
   Node& master() { return cluster_.master(); }
   Node& server(size_t i) { return *cluster_.servers()[i]; }
-  size_t index_of(const Node& node) const;
+  size_t IndexOf(ServerId id) const;
+  size_t IndexOf(const std::string& name) const;
 
   // ---- what happens to messages
   // The next `count` requests (or answers) of that method between these nodes are lost. "" = any node.
@@ -48,8 +49,16 @@ class Scene : public testing::Test {
   // Sends a copy, as a late duplicate. What the server answers.
   Result<RpcReply> SendAgain(const Captured& request);
   void NothingIsLostAnyMore();
+  // The order in which packets, captured, first went through these servers.
+  std::vector<size_t> ChainOfCaptured();
+  // Dead, and up again afterwards.
+  void Away(size_t server, Nanos lasts);
   // The writer's connections break: it asks the master for a grant.
   void BreakConnections(Node& node);
+  // A set without `left_out`, whose answer to the grant is lost although it raised its mark.
+  void GrantWithoutTheAnswerOf(size_t left_out);
+  // The same, and it never hears of the grant either.
+  void GrantWithout(size_t left_out);
 
   // ---- tasks, files
   template <class T>
@@ -65,15 +74,32 @@ class Scene : public testing::Test {
   // The same, in two halves: between them something happens to what is on the wire.
   void BeginFlush(uint64_t offset, size_t size);
   void AwaitFlush();
+  Status FlushResult();
   Status Close();
+  // The file is written on at its end, by a session of its own.
+  void Append(AppendFileOptions options = {}, std::string path = "/f");
+  // Whoever writes it is fenced, and the file closed.
+  void Recover(std::string path = "/f");
   // The whole file is the pattern, and that long.
   void ExpectFile(size_t size, std::string path = "/f");
   // Of a file that may still be open: how many bytes a reader sees; all of them the pattern.
   size_t ReadableBytes(std::string path = "/f");
   proto::ChunkLocation Chunk(uint64_t index = 0, std::string path = "/f");
+  // The chunk's primary, and its other members in ascending order.
+  struct Set {
+    size_t primary = 0;
+    std::vector<size_t> others;
+  };
+  Set SetOf(const proto::ChunkLocation& chunk) const;
+  static bool Counted(const proto::ChunkLocation& chunk, ServerId server);
+  bool Counted(const proto::ChunkLocation& chunk, size_t server) const {
+    return Counted(chunk, cluster_.server_id(server));
+  }
   // What a replica's server says of it.
   proto::DescribeReplicaResponse Replica(size_t server, ChunkId chunk);
   std::string Bytes(size_t server, ChunkId chunk) const;
+  // Of the first chunk: every replica counts, and has the same `size` bytes.
+  void ExpectEqualReplicas(size_t size, std::string path = "/f");
 
   World world_;
   Cluster cluster_;
