@@ -107,7 +107,8 @@ Task<Result<proto::AdoptResponse>> AdoptService::AdoptHistory(proto::AdoptReques
     MetaStore::AdoptAt(&batch, epoch);
     auto committed = co_await store_.Commit(std::move(batch));
     if (!committed) co_return Fail(committed.error());
-    PICKET_LOG(env_, kWarning, "by an operator's decision the next start serves in epoch {}, above every mark seen", epoch);
+    PICKET_LOG(env_, kWarning, "by an operator's decision the next start serves in epoch {}, above every mark seen",
+               epoch);
   }
   response.set_revision(store_.durable_revision());
   co_return response;
@@ -142,7 +143,8 @@ Status AdoptService::AdoptChunk(ChunkId chunk, Batch* batch, proto::AdoptRespons
   chunks_.Put(batch, chunk, plan.record);
   leases_.Void(chunk);
   TraceChunk(env_, ProtocolEvent::Kind::kVersionCommitted, chunk, plan.record);
-  PICKET_LOG(env_, kWarning, "chunk {}: by an operator's decision version {} of another history is taken over, minted here were {}",
+  PICKET_LOG(env_, kWarning, "chunk {}: by an operator's decision version {} of another history is taken over, "
+             "minted here were {}",
              ToString(chunk), plan.version.ToString(), Version(record->minted()).ToString());
   return {};
 }

@@ -29,7 +29,8 @@ Task<Status> StaleCollector::Pass() {
     for (ChunkId chunk : chunks) PICKET_CO_TRY(Look(chunk, &now, &due));
     // What has become of the suspects in this range is in `now`.
     const auto from = suspects_.lower_bound({after_, ServerId()});
-    suspects_.erase(from, last ? suspects_.end() : suspects_.lower_bound({ChunkId(chunks.back().value + 1), ServerId()}));
+    const auto to = last ? suspects_.end() : suspects_.lower_bound({ChunkId(chunks.back().value + 1), ServerId()});
+    suspects_.erase(from, to);
     suspects_.merge(now);
     after_ = last ? ChunkId() : chunks.back();
     for (const Victim& victim : due) {
@@ -67,7 +68,8 @@ Status StaleCollector::Look(ChunkId chunk, Suspects* suspects, std::vector<Victi
         known->second.version == replica.version) {
       suspect = known->second;
     }
-    const Nanos grace = worth == Worth::kOrphan && !PICKET_MUTANT(orphan_grace) ? options_.orphan_grace : options_.settle;
+    const bool orphan = worth == Worth::kOrphan && !PICKET_MUTANT(orphan_grace);
+    const Nanos grace = orphan ? options_.orphan_grace : options_.settle;
     const bool may_go = MayGo(chunk, record, replica);
     if (!may_go && replica.state == proto::CORRUPT && !suspect.told) {
       suspect.told = true;
