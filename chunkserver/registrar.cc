@@ -68,7 +68,15 @@ Task<Status> Registrar::ReportAll(uint64_t session) {
     report.set_session(session);
     report.set_page(page);
     const auto replicas = store_.List(after, kPageReplicas);
-    for (const ReplicaPtr& replica : replicas) *report.add_replicas() = store_.Report(*replica, self_.incarnation);
+    for (const ReplicaPtr& replica : replicas) {
+      if (replica->busy() && !PICKET_MUTANT(report_settled)) {
+        FifoLock::Ticket ticket = replica->lock().Enqueue();
+        co_await ticket.Wait();
+      }
+      const ReplicaState state = replica->marks().state;
+      if (state == ReplicaState::kNone || state == ReplicaState::kTombstone) continue;
+      *report.add_replicas() = store_.Report(*replica, self_.incarnation);
+    }
     const bool last = replicas.size() < kPageReplicas;
     report.set_last(last);
     for (int attempt = 1;; ++attempt) {

@@ -42,7 +42,8 @@ class Registrar {
   // Registers and reports. WRONG_CLUSTER, PERMISSION_DENIED (a secret differs), HISTORY_LOST, STALE_EPOCH,
   // or what the network says.
   Task<Result<MasterSession>> Register();
-  // Every replica, in pages.
+  // Every replica, in pages. An order that was judged by an older mark and is still under way is waited for: no
+  // delete of an old master takes a replica away that the new one was told of (F13).
   Task<Status> ReportAll(uint64_t session);
   Task<proto::Space> Space();
 

@@ -210,9 +210,8 @@ void ReplicaStore::Touch(Replica* replica) {
   replica->place_ = loaded_.insert(loaded_.end(), replica);
   for (auto it = loaded_.begin(); loaded_.size() > options_.max_loaded && it != loaded_.end();) {
     Replica* r = *it;
-    const bool idle = !r->lock_ || r->lock_->waiting() == 0;
     const bool gone = !r->file || !r->file->loaded();
-    if (r == replica || !(idle && (gone || r->file->CanUnload()))) {
+    if (r == replica || r->busy() || !(gone || r->file->CanUnload())) {
       ++it;
       continue;
     }

@@ -36,6 +36,8 @@ class Replica {
     if (!lock_) lock_ = std::make_unique<FifoLock>(env_);
     return *lock_;
   }
+  // Somebody is in the critical section, or waits for it.
+  bool busy() const { return lock_ && lock_->waiting() > 0; }
   Marks marks() const {
     if (file) return file->marks();
     Marks none;

@@ -120,6 +120,27 @@ TEST_F(HeartbeatTest, RegistersWithProofMarkAndReport) {
   EXPECT_TRUE(master_->reported[0].clean());
 }
 
+// F13: the delete was judged by the mark of its time, and the new master must not count what it takes away.
+TEST_F(HeartbeatTest, ADeleteThatIsUnderWayIsReportedAsDone) {
+  c_.Open({0});
+  StartMaster();
+  ASSERT_TRUE(WaitRegistered());
+  proto::DeleteReplicaRequest order;
+  *order.mutable_header() = c_.Header(0);
+  order.set_chunk(kChunk);
+  order.set_version(kFirst.value);
+  order.set_instance(c_.Describe(0).replica().instance());
+  c_.nodes[0]->disk().faults.extra_latency = 1s;
+  auto channel = c_.channels->Get(Endpoint(c_.nodes[0]->host(), kPort));
+  auto deleted = channel->Start(proto::DELETE_REPLICA, order.SerializeAsString(), Payload(), 30s);
+  master_->reported.clear();
+  master_->report_again = true;
+  ASSERT_TRUE(c_.world.RunUntil([&] { return master_->full_reports == 2; }, 1min));
+  EXPECT_TRUE(master_->reported.empty());
+  auto answer = RunTask(c_.world, c_.outside, deleted->Wait());
+  ASSERT_TRUE(answer && *answer);
+}
+
 // F18: a key that is not known yet is fetched at once, and named in the beat after that.
 TEST_F(HeartbeatTest, AnUnknownTokenKeyBringsTheNextBeatForward) {
   c_.Open({0});
