@@ -123,7 +123,8 @@ Task<Status> OrderService::Raise(ReplicaPtr replica, proto::AdvanceVersionReques
   marking.state = reopened || before.state == ReplicaState::kRecovering ? ReplicaState::kOpen : before.state;
   // From here on no packet of the old version is accepted as primary, whatever becomes of the order.
   leases_.Drop(replica->chunk);
-  if ((reopened || r.has_set()) && !co_await file->SlicesSent(deadline)) {
+  // A recovery that died may have found it sealed, with readers who get the data file's bytes as they are.
+  if ((marking.state != before.state || r.has_set()) && !co_await file->SlicesSent(deadline)) {
     co_return Fail(Code::kUnavailable, "chunk " + ToString(replica->chunk) + ": its bytes are still being sent");
   }
   if (r.has_set()) {
