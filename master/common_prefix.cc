@@ -10,10 +10,13 @@
 namespace picket {
 
 CommonContent FindCommonContent(const std::vector<MemberAnswer>& members, const std::vector<size_t>& among) {
-  const size_t shortest = *std::ranges::min_element(among, {}, [&](size_t i) { return members[i].length; });
+  const auto applied = [&](size_t i) {
+    return PICKET_MUTANT(applied_prefix) ? members[i].known_acked : members[i].length;
+  };
+  const size_t shortest = *std::ranges::min_element(among, {}, applied);
   const MemberAnswer& low = members[shortest];
   const bool overwritten = std::ranges::any_of(among, [&](size_t i) { return members[i].overwritten; });
-  CommonContent common{shortest, low.length, true};
+  CommonContent common{shortest, applied(shortest), true};
   for (uint64_t block = 0; block < low.block_crcs.size(); ++block) {
     const uint64_t block_end = std::min((block + 1) * kBlockSize, low.length);
     for (size_t i : among) {

@@ -80,13 +80,17 @@ Task<> Granter::AwaitReports(std::shared_ptr<Work> work) {
 }
 
 std::vector<record::Member> Granter::Participants(ChunkId chunk, const record::Chunk& record) const {
-  if (!record.sealed()) return {record.members().begin(), record.members().end()};
   std::vector<record::Member> out;
+  if (!record.sealed()) {
+    out.assign(record.members().begin(), record.members().end());
+    if (!PICKET_MUTANT(grant_members_only)) return out;
+  }
   for (const Replica& replica : locations_.Of(chunk)) {
     const Server* server = servers_.Find(replica.server);
-    if (server == nullptr) continue;
+    if (server == nullptr || std::ranges::find(out, replica.server.value, &record::Member::server) != out.end()) continue;
     const Worth worth = JudgeReplica(&record, store_.activations(), FactsOf(replica, server->incarnation));
-    if (worth != Worth::kCounted && worth != Worth::kBetween && !PICKET_MUTANT(reopen_counted_only)) continue;
+    const bool counts = worth == Worth::kCounted || worth == Worth::kBetween || !record.sealed();
+    if (!counts && !PICKET_MUTANT(reopen_counted_only)) continue;
     record::Member& member = out.emplace_back();
     member.set_server(replica.server.value);
     member.set_incarnation(server->incarnation.value);

@@ -1,6 +1,7 @@
 // The judges of a run, each shown what it must refuse.
 #include <gtest/gtest.h>
 
+#include "tests/sim/byte_model.h"
 #include "tests/sim/fault_script.h"
 #include "tests/sim/namespace_model.h"
 #include "tests/sim/pattern.h"
@@ -18,7 +19,8 @@ class ProtocolCheckerTest : public testing::Test {
                           [this](ServerId s) { return !gone_.contains(s); }}) {}
 
   void Tell(Kind kind, ServerId server, Version version, uint64_t length = 0, uint64_t value = 0) {
-    checker_.OnEvent({.kind = kind, .server = server, .chunk = kChunk, .version = version, .length = length, .value = value});
+    checker_.OnEvent(
+        {.kind = kind, .server = server, .chunk = kChunk, .version = version, .length = length, .value = value});
   }
   // A chunk of three members at v(1), with `length` bytes acknowledged.
   void Written(uint64_t length) {
@@ -153,6 +155,77 @@ TEST_F(ProtocolCheckerTest, SealDigest) {
   EXPECT_EQ(Broken(), "seal-digest");
 }
 
+TEST_F(ProtocolCheckerTest, ATruncationTakesAwayLawfullyDownToItsLengthOnly) {
+  Written(100);
+  Tell(Kind::kVersionMinted, {}, v(2));
+  Tell(Kind::kChunkTruncated, {}, v(2), 60);
+  for (ServerId s : {kA, kB, kC}) Tell(Kind::kMarkRaised, s, v(2), 0, 60);
+  Tell(Kind::kVersionCommitted, {}, v(2), 60, 3);
+  Tell(Kind::kChunkSealed, {}, v(2), 60, 5);
+  EXPECT_EQ(Broken(), "");
+  Tell(Kind::kVersionMinted, {}, v(3));
+  Tell(Kind::kVersionCommitted, {}, v(3), 0, 3);
+  EXPECT_EQ(Broken(), "acked-lost");
+}
+TEST_F(ProtocolCheckerTest, OverwrittenBytesAreMovedIntoPlaceLater) {
+  Written(100);
+  tails_[kA] = "new";
+  tails_[kB] = "old";
+  for (ServerId s : {kA, kB}) Tell(Kind::kOverwriteApplied, s, v(1), 50, 2);
+  for (ServerId s : {kA, kB}) Tell(Kind::kMutationApplied, s, v(1), 120, 3);
+  EXPECT_EQ(Broken(), "");
+  Tell(Kind::kOverwriteApplied, kC, v(1), 60, 2);
+  EXPECT_EQ(Broken(), "serial-bytes");
+}
+TEST_F(ProtocolCheckerTest, AnOverwriteOfAnOldVersionIsStaleToo) {
+  Written(100);
+  Regranted({kB, kC}, 100);
+  Tell(Kind::kOverwriteApplied, kB, v(1), 50, 2);
+  EXPECT_EQ(Broken(), "stale-apply");
+}
+TEST_F(ProtocolCheckerTest, StaleWriter) {
+  Written(100);
+  Tell(Kind::kVersionMinted, {}, v(2));
+  checker_.OnEvent({.kind = Kind::kMarkRaised,
+                    .server = kA,
+                    .chunk = kChunk,
+                    .version = v(2),
+                    .generation = Generation(1, 9),
+                    .value = 100});
+  checker_.OnEvent({.kind = Kind::kMutationApplied,
+                    .server = kA,
+                    .chunk = kChunk,
+                    .version = v(2),
+                    .generation = Generation(1, 8),
+                    .length = 120,
+                    .value = 1});
+  EXPECT_EQ(Broken(), "stale-writer");
+}
+TEST_F(ProtocolCheckerTest, RecoveryOrder) {
+  checker_.OnEvent({.kind = Kind::kRecoveryBegun, .generation = Generation(1, 5), .value = 3});
+  checker_.OnEvent({.kind = Kind::kRecoveryBegun, .generation = Generation(1, 4), .value = 4});
+  EXPECT_EQ(Broken(), "");
+  checker_.OnEvent({.kind = Kind::kRecoveryBegun, .generation = Generation(1, 5), .value = 3});
+  EXPECT_EQ(Broken(), "recovery-order");
+}
+TEST_F(ProtocolCheckerTest, AnAcknowledgedRecordIsOnEveryMember) {
+  Written(100);
+  Tell(Kind::kRecordAcknowledged, kA, v(1), 60, 7);
+  EXPECT_EQ(Broken(), "");
+  Tell(Kind::kRecordAcknowledged, kA, v(1), 100, 8);
+  EXPECT_EQ(Broken(), "ack-members");
+}
+TEST_F(ProtocolCheckerTest, WhatIsRestoredIsNotBelowTheMarkAndPromisesNothing) {
+  Written(100);
+  Tell(Kind::kReplicaDeleted, kC, v(1));
+  Tell(Kind::kReplicaCreated, kC, v(1));
+  EXPECT_EQ(Broken(), "");
+  Regranted({kA, kC}, 100);
+  Tell(Kind::kReplicaDeleted, kC, v(2));
+  Tell(Kind::kReplicaCreated, kC, v(1));
+  EXPECT_EQ(Broken(), "mark-order");
+}
+
 TEST(NamespaceModel, DoesWhatTheMasterMustDo) {
   NamespaceModel m;
   EXPECT_EQ(m.Mkdir("/a/b", false), Code::kNotFound);
@@ -180,6 +253,52 @@ TEST(NamespaceModel, TaintReachesUpAndDown) {
   EXPECT_FALSE(m.UnderTaint("/a"));
   EXPECT_TRUE(m.Tainted("/a"));
   EXPECT_FALSE(m.Tainted("/a/bc"));
+}
+
+class ByteModelTest : public testing::Test {
+ protected:
+  uint32_t Written(uint64_t offset, std::string_view bytes, bool synced = false) {
+    const uint32_t write = model_.Begin(offset, bytes.size());
+    model_.Acknowledge(write, offset, bytes, synced);
+    return write;
+  }
+  std::optional<uint64_t> Differs(const ByteModel::Promise& before, std::string_view content) const {
+    return model_.Differs(before, content, [](bool) { return false; });
+  }
+  ByteModel model_;
+};
+TEST_F(ByteModelTest, AcknowledgedBytesStayUntilSomebodyWritesThere) {
+  Written(0, "aaaa");
+  const auto before = model_.Now();
+  EXPECT_EQ(Differs(before, "aaaa"), std::nullopt);
+  EXPECT_EQ(Differs(before, "aaab"), 3u);
+  EXPECT_EQ(Differs(before, "aaa"), 3u);
+  const uint32_t write = model_.Begin(2, 4);
+  EXPECT_EQ(Differs(before, "aax"), std::nullopt);
+  Written(3, "c");
+  model_.Acknowledge(write, 2, "bbbb", false);
+  EXPECT_EQ(Differs(model_.Now(), "aabcbb"), std::nullopt);
+  EXPECT_EQ(Differs(model_.Now(), "aabbbb"), 3u);
+  EXPECT_EQ(model_.end(), 6u);
+}
+TEST_F(ByteModelTest, ACutTakesAwayWhatLiesBeyond) {
+  const uint32_t write = Written(0, "aaaa");
+  auto before = model_.Now();
+  model_.BeginCut(2);
+  EXPECT_EQ(model_.end(), 2u);
+  EXPECT_EQ(Differs(before, ""), std::nullopt);
+  before = model_.Now();
+  EXPECT_EQ(Differs(before, "a"), 1u);
+  model_.EndCut(2, true);
+  EXPECT_EQ(Differs(before, ""), std::nullopt);
+  model_.Acknowledge(write, 0, "aaaa", false);  // late
+  EXPECT_EQ(model_.end(), 2u);
+  model_.BeginCut(1);
+  model_.EndCut(1, false);
+  EXPECT_EQ(model_.end(), 2u);
+  model_.BeginCut(1);
+  model_.EndCut(1, std::nullopt);
+  EXPECT_EQ(model_.end(), 1u);
 }
 
 TEST(FaultScript, SurvivesItsText) {

@@ -7,10 +7,14 @@
 //   generation-reuse   no generation is minted twice
 //   mark-order         a replica's mark never goes back, and is a minted version
 //   stale-apply        a mutation is applied at the replica's mark only
-//   serial-bytes       equal (chunk, version, serial): equal end and equal bytes on every replica
+//   stale-writer       a mutation bears no generation below one that the replica has been told of
+//   recovery-order     each attempt at recovering a file has a generation above those before
+//   serial-bytes       equal (chunk, version, serial): equal end and equal bytes on every replica; of the bytes of
+//                      a version under which something was overwritten, which are moved into place later, the end
 //   ack-members        what is acknowledged is applied on every member of its version
 //   acked-lost         acknowledged bytes are in every later committed set and seal, as long as a replica
 //                      that had them lives; see Loses
+//                      (a truncation takes them away lawfully, and only down to its length)
 //   seal-digest        one chunk is sealed once per version, with one length and one digest
 #pragma once
 
@@ -48,6 +52,7 @@ class ProtocolChecker {
  private:
   struct Replica {
     Version mark;
+    Generation generation;  // the highest of what raised its mark
     uint64_t length = 0;
     uint64_t durable = 0;
     bool damaged = false;
@@ -65,14 +70,17 @@ class ProtocolChecker {
     std::map<ServerId, Replica> replicas;
     std::map<std::pair<Version, uint64_t>, Applied> serials;
     std::map<Version, std::pair<uint64_t, uint64_t>> seals;  // length, digest
+    std::set<Version> overwritten;                           // under these
     uint64_t acknowledged = 0;
   };
 
   void Fail(const char* invariant, const ProtocolEvent& event, std::string why);
   void OnMark(const ProtocolEvent& event, Chunk* chunk);
   void OnApplied(const ProtocolEvent& event, Chunk* chunk);
+  void OnRecoveryBegun(const ProtocolEvent& event);
   void OnCommitted(const ProtocolEvent& event, Chunk* chunk);
-  void OnAcknowledged(const ProtocolEvent& event, Chunk* chunk);
+  // `end` bytes of the chunk are acknowledged.
+  void OnAcknowledged(const ProtocolEvent& event, Chunk* chunk, uint64_t end);
   void OnSealed(const ProtocolEvent& event, Chunk* chunk);
   // `length` bytes of the chunk are left: is that a loss that nothing excuses?
   void CheckLoss(const ProtocolEvent& event, Chunk* chunk, uint64_t length);
@@ -83,6 +91,7 @@ class ProtocolChecker {
   const Cluster cluster_;
   uint64_t epoch_ = 0;
   std::set<Generation> generations_;
+  std::map<uint64_t, Generation> recoveries_;  // of an inode: the newest that has begun
   std::map<ChunkId, Chunk> chunks_;
   uint64_t events_ = 0;
 };
