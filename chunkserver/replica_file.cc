@@ -241,8 +241,14 @@ Task<Status> ReplicaFile::WriteSlot(std::shared_ptr<File> meta, Slot next, bool 
   }
   slot_unsynced_ = !sync;
   slot_ = std::move(next);
-  // What is in the redo file is in place now, or of no use any more.
-  if (sync && pending()) PICKET_CO_TRY(co_await redo_->Clear());
+  // What is in the redo file is in place now, or of no use any more, and the slot says so: what stays costs
+  // space only, and the change is made.
+  if (sync && pending()) {
+    if (Status cleared = co_await redo_->Clear(); !cleared) {
+      PICKET_LOG(env_, kWarning, "chunk {}: its redo file is not emptied: {}", ToString(slot_.chunk),
+                 cleared.error().message);
+    }
+  }
   co_return Status();
 }
 
