@@ -98,6 +98,28 @@ TEST(Advance, ALatePacketOfTheOldVersionIsRefused) {  // HDFS-7065
   EXPECT_EQ(CodeOf(c.Write(0, 3, 8, "cccc")), Code::kStaleVersion);
 }
 
+// The packet arrives while the order holds the chunk, between its judgement and its sync: what the mark was when
+// the packet came does not count, only what it is when the packet's turn comes.
+TEST(Advance, TokenInTheMessageButNotInTheCriticalSection) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    Cluster c(1, seed);
+    c.Open({0});
+    ASSERT_TRUE(c.Write(0, 1, 0, "aaaa"));
+    auto channel = c.channels->Get(Endpoint(c.nodes[0]->host(), kPort));
+    ASSERT_TRUE(*RunTask(c.world, c.outside, channel->Connect(5s)));
+    auto order = channel->Start(proto::ADVANCE_VERSION, c.AdvanceRequest(0, kFirst, Version(3, 2)).SerializeAsString(),
+                                Payload(), 5s);
+    auto late = channel->Start(proto::WRITE_PACKET, c.Packet(0, 2, 4, "late").SerializeAsString(),
+                               Payload(Buffer::Copy("late")), 5s);
+    auto packet = RunTask(c.world, c.outside, late->Wait());
+    ASSERT_TRUE(packet);
+    EXPECT_EQ(CodeOf(*packet), Code::kStaleVersion) << "seed " << seed;
+    auto raised = RunTask(c.world, c.outside, order->Wait());
+    ASSERT_TRUE(raised && *raised);
+    EXPECT_EQ(c.Describe(0).replica().length(), 4u);
+  }
+}
+
 TEST(Advance, ADuplicateIsAnsweredFromThePresentState) {  // D5
   Cluster c(1);
   c.Open({0});
