@@ -5,6 +5,7 @@
 
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/local_file.h"
 #include "client/cli/remote_path.h"
 #include "client/cli/text.h"
@@ -89,6 +90,10 @@ client::Result<> AppendFrom(Context& context, int fd, client::RecordAppender& ap
   Cutter cutter(flags.length_prefixed);
   std::vector<char> piece(kReadBytes);
   while (true) {
+    if (fd == STDIN_FILENO) WaitReadable(fd, std::chrono::milliseconds(-1));
+    if (Interrupted()) {
+      return std::unexpected(client::Error{.code = "INTERRUPTED", .message = "stopped by a signal"});
+    }
     const auto n = ReadLocal(fd, piece.data(), piece.size());
     if (!n) return std::unexpected(n.error());
     if (*n == 0) break;
@@ -124,6 +129,7 @@ void Append(Context& context, const Flags& flags, const std::string& argument, c
   const std::string path = ResolvePath(argument, client->user());
   client::AppendOptions options;
   options.writer_id = flags.writer_id;
+  const Deferral deferral;
   auto appender = client->AppendRecords(path, options);
   if (!appender) return context.Fail(path, appender.error());
   for (const std::string& warning : (*appender)->warnings()) context.Warn(path, warning);
@@ -133,7 +139,7 @@ void Append(Context& context, const Flags& flags, const std::string& argument, c
   auto closed = (*appender)->Close();
   if (result) result = std::move(closed);
   if (!result) {
-    context.Warn(path, fmt::format("{} records were appended before", done.records));
+    if (done.records > 0) context.Warn(path, fmt::format("{} records were appended and stay", done.records));
     return context.Fail(path, result.error());
   }
   context.Succeed();

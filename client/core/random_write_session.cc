@@ -33,7 +33,7 @@ void RandomWriteSession::Start() {
 void RandomWriteSession::Detach() {
   if (closed_ || error_) return;
   error_ = Error(Code::kInvalidArgument, options_.path + ": the writer was given up");
-  keeper_->Remove(InodeId(opened_.status.inode()));
+  keeper_->Remove(InodeId(opened_.status.inode()), Generation(opened_.generation));
   if (stream_) stream_->Stop();
 }
 
@@ -47,7 +47,7 @@ Status RandomWriteSession::Usable() const {
 
 void RandomWriteSession::GiveUp(Error error) {
   if (error_ || closed_) return;
-  if (LosesSession(error.code)) keeper_->Remove(InodeId(opened_.status.inode()));
+  if (LosesSession(error.code)) keeper_->Remove(InodeId(opened_.status.inode()), Generation(opened_.generation));
   error.message = "writing " + options_.path + ": " + error.message;
   error_ = std::move(error);
   if (stream_) stream_->Stop();
@@ -156,7 +156,11 @@ Task<Status> RandomWriteSession::Put(std::shared_ptr<RandomWriteSession> self, u
 
 Task<Status> RandomWriteSession::WriteAt(std::shared_ptr<RandomWriteSession> self, uint64_t offset, Buffer data) {
   PICKET_CO_TRY(self->Usable());
-  if (offset + data.size() < offset) co_return Fail(Code::kInvalidArgument, "the write ends beyond all offsets");
+  // Refused before anything is begun: the writer stays good for other writes, and for its close.
+  if (offset > kMaxFileBytes || data.size() > kMaxFileBytes - offset) {
+    co_return Fail(Code::kInvalidArgument,
+                   self->options_.path + ": no file goes on beyond " + std::to_string(kMaxFileBytes) + " bytes");
+  }
   while (!data.empty()) {
     const uint64_t at = offset % self->chunk_size_;
     const uint64_t size = std::min<uint64_t>(data.size(), self->chunk_size_ - at);
@@ -194,7 +198,7 @@ Task<Result<proto::FileStatus>> RandomWriteSession::Close(std::shared_ptr<Random
   PICKET_CO_TRY(self->Usable());
   Status done = co_await self->LeaveChunk(true);
   PICKET_CO_TRY(co_await Ended(self, std::move(done)));
-  self->keeper_->Remove(InodeId(self->opened_.status.inode()));
+  self->keeper_->Remove(InodeId(self->opened_.status.inode()), Generation(self->opened_.generation));
   co_return *self->closed_;
 }
 

@@ -24,6 +24,8 @@ namespace picket {
 
 class RandomWriteSession : public std::enable_shared_from_this<RandomWriteSession> {
  public:
+  static constexpr uint64_t kMaxFileBytes = uint64_t{1} << 60;  // the master gives no chunk beyond
+
   RandomWriteSession(Env& env, std::shared_ptr<MasterClient> master, std::shared_ptr<SessionKeeper> keeper,
                      OpenedSession opened, WriteSessionOptions options);
 

@@ -21,6 +21,11 @@ std::shared_ptr<RecordSession> RecordSessions::Of(proto::OpenResponse opened, Re
   return session;
 }
 
+bool RecordSessions::Current(const RecordSession& session) const {
+  const auto known = open_.find(InodeId(session.status().inode()));
+  return known == open_.end() || known->second.expired() || known->second.lock().get() == &session;
+}
+
 RecordSession::RecordSession(Env& env, std::shared_ptr<MasterClient> master, std::shared_ptr<SessionKeeper> keeper,
                              std::shared_ptr<RecordSessions> all, proto::OpenResponse opened,
                              RecordSessionOptions options)
@@ -53,12 +58,12 @@ void RecordSession::Start() {
 void RecordSession::Leave() {
   if (--appenders_ > 0 || closing_) return;
   GiveUp(Error(Code::kInvalidArgument, "the appender was given up"));
-  keeper_->Remove(InodeId(opened_.status().inode()));
+  if (all_->Current(*this)) keeper_->Remove(InodeId(opened_.status().inode()), generation());
 }
 
 void RecordSession::GiveUp(Error error) {
   if (error_) return;
-  if (LosesSession(error.code)) keeper_->Remove(InodeId(opened_.status().inode()));
+  if (LosesSession(error.code)) keeper_->Remove(InodeId(opened_.status().inode()), generation());
   error.message = "appending to " + options_.path + ": " + error.message;
   error_ = std::move(error);
   news_.NotifyAll();
@@ -200,18 +205,18 @@ Task<Result<std::optional<uint64_t>>> RecordSession::Lookup(Record record) {
 Task<Status> RecordSession::Close(std::shared_ptr<RecordSession> self) {
   while (self->in_flight_ > 0) co_await self->news_.Wait();
   if (--self->appenders_ > 0) co_return self->Usable();
-  self->keeper_->Remove(InodeId(self->opened_.status().inode()));
-  PICKET_CO_TRY(self->Usable());
+  // This client may have opened the file again under the same generation: then the session is the new one's.
+  if (self->error_ && !self->all_->Current(*self)) co_return Fail(*self->error_);
+  self->keeper_->Remove(InodeId(self->opened_.status().inode()), self->generation());
+  // After a failure too: whoever wants the file otherwise shall not wait for this lease.
+  if (self->error_ && LosesSession(self->error_->code)) co_return Fail(*self->error_);
   self->closing_ = true;
   proto::ReleaseRequest request;
   self->Sign(&request);
   auto released =
       co_await self->master_->Mutate<proto::ReleaseResponse>(proto::RELEASE, std::move(request), self->Patience());
-  if (!released) {
-    self->GiveUp(std::move(released).error());
-    co_return Fail(*self->error_);
-  }
-  co_return Status();
+  if (!released) self->GiveUp(std::move(released).error());
+  co_return self->Usable();
 }
 
 }  // namespace picket

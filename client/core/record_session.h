@@ -45,6 +45,8 @@ class RecordSessions : public std::enable_shared_from_this<RecordSessions> {
 
   // The session that the master's answer is about, known already or new.
   std::shared_ptr<RecordSession> Of(proto::OpenResponse opened, RecordSessionOptions options);
+  // No later session of this client is about the same file.
+  bool Current(const RecordSession& session) const;
   uint64_t NextSequence() { return ++last_sequence_; }
 
  private:

@@ -17,8 +17,10 @@ void SessionKeeper::Add(InodeId inode, Generation generation, Nanos soft_limit, 
   env_.Spawn(Run(shared_from_this()));
 }
 
-void SessionKeeper::Remove(InodeId inode) {
-  sessions_.erase(inode);
+void SessionKeeper::Remove(InodeId inode, Generation generation) {
+  const auto it = sessions_.find(inode);
+  if (it == sessions_.end() || it->second.generation != generation) return;
+  sessions_.erase(it);
   if (sessions_.empty()) changed_.NotifyAll();
 }
 

@@ -21,7 +21,9 @@ class SessionKeeper : public std::enable_shared_from_this<SessionKeeper> {
 
   // Renews until Remove. `lost` runs at most once, on the executor.
   void Add(InodeId inode, Generation generation, Nanos soft_limit, std::function<void()> lost);
-  void Remove(InodeId inode);
+  // Of a session that was opened again under another generation, only the new one is renewed: removing the
+  // old one leaves it alone.
+  void Remove(InodeId inode, Generation generation);
 
  private:
   struct Session {

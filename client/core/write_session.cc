@@ -60,7 +60,7 @@ void WriteSession::Start() {
 void WriteSession::Detach() {
   if (!closed_ && !error_) error_ = Error(Code::kInvalidArgument, options_.path + ": the writer was given up");
   ended_ = true;
-  keeper_->Remove(InodeId(opened_.status.inode()));
+  keeper_->Remove(InodeId(opened_.status.inode()), Generation(opened_.generation));
   if (stream_) stream_->Stop();
   news_->NotifyAll();
 }
@@ -69,7 +69,7 @@ void WriteSession::Detach() {
 
 void WriteSession::GiveUp(Error error) {
   if (ended_) return;
-  if (LosesSession(error.code)) keeper_->Remove(InodeId(opened_.status.inode()));
+  if (LosesSession(error.code)) keeper_->Remove(InodeId(opened_.status.inode()), Generation(opened_.generation));
   error.message = "writing " + options_.path + ": " + error.message;
   error_ = std::move(error);
   ended_ = true;
@@ -81,7 +81,7 @@ void WriteSession::Ended(proto::FileStatus status) {
   if (ended_) return;
   closed_ = std::move(status);
   ended_ = true;
-  keeper_->Remove(InodeId(opened_.status.inode()));
+  keeper_->Remove(InodeId(opened_.status.inode()), Generation(opened_.generation));
   news_->NotifyAll();
 }
 

@@ -62,6 +62,14 @@ class Append(ClusterTest):
         self.assertEqual(self.cat("/seen"), b"one\ntwo\n")
         self.assertFalse(self.stat("/seen")["open"])
 
+    def test_an_offset_beyond_all_files_is_refused_and_leaves_no_lease(self):
+        self.cluster.ok("put", "-", "/bounded", stdin=b"whole")
+        for offset in (1 << 60, 1 << 63, (1 << 64) - 1):
+            refused = self.cluster.run("write", "--offset", str(offset), "/bounded", stdin=b"x", code=EXIT_USAGE)
+            self.one_line(refused, "/bounded", "INVALID_ARGUMENT", str(1 << 60))
+            self.assertFalse(self.stat("/bounded")["open"])
+        self.assertEqual(self.cat("/bounded"), b"whole")
+
     def test_a_member_dies_in_mid_append(self):
         self.cluster.ok("put", "-", "/survivor", stdin=b"head")
         with background(self.cluster.start("appendToFile", "/survivor", stdin=subprocess.PIPE)) as writer:

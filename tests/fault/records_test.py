@@ -1,10 +1,11 @@
 """Several processes append records to one file while servers die: each record is there once, where it was said."""
 
 import json
+import signal
 import subprocess
 import threading
 
-from harness import EXIT_OK, ClusterTest, background, eventually, main
+from harness import EXIT_INTERRUPTED, EXIT_OK, ClusterTest, background, eventually, main
 
 APPENDERS = 4
 RECORDS = 400
@@ -90,6 +91,17 @@ class Records(ClusterTest):
             self.cluster.up()
 
         self.append_through(fault)
+
+    def test_an_interruption_keeps_the_records_and_leaves_no_lease(self):
+        with background(self.cluster.start("records", "append", "/stopped", stdin=subprocess.PIPE)) as appender:
+            appender.stdin.write(b"one\n")
+            appender.stdin.flush()
+            eventually(lambda: self.cluster.run("records", "cat", "/stopped").out == "one\n", "the record is seen")
+            appender.send_signal(signal.SIGINT)
+            appender.wait(30)
+            self.assertEqual(appender.returncode, EXIT_INTERRUPTED)
+            self.assertIn(b"1 records were appended and stay", appender.stderr.read())
+        self.assertEqual(self.cluster.ok("lease", "ls", "--path", "/stopped").out, "")
 
     def test_a_file_of_other_bytes_takes_no_records(self):
         self.make_file("content", 5000)

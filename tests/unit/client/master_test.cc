@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "client/core/master_client.h"
+#include "client/core/session_keeper.h"
 #include "tests/unit/client/fake_cluster.h"
 
 namespace picket {
@@ -81,6 +82,24 @@ TEST_F(MasterTest, AChunkserverIsNotAMaster) {
   ASSERT_FALSE(contact);
   EXPECT_EQ(contact.error().code, Code::kInvalidArgument);
   EXPECT_THAT(contact.error().message, HasSubstr("is a chunkserver"));
+}
+
+// A client that opens a file again takes it over from itself: what its old writer does at its end must not
+// stop the renewals of the new one.
+TEST_F(MasterTest, TheEndOfAnOldSessionLeavesTheNewOneRenewed) {
+  const Endpoint at(master_node.host(), kFakeMasterPort);
+  auto client = std::make_shared<MasterClient>(client_node, at, ClientId(7), 4s);
+  auto keeper = std::make_shared<SessionKeeper>(client_node, client);
+  keeper->Add(InodeId(5), Generation(1), 300ms, [] {});
+  keeper->Add(InodeId(5), Generation(2), 300ms, [] {});
+  keeper->Remove(InodeId(5), Generation(1));
+  world.RunFor(1s);
+  const auto renewals = Asked<proto::RenewRequest>(master, proto::RENEW);
+  EXPECT_GE(renewals.size(), 5U);
+  for (const auto& renewal : renewals) EXPECT_EQ(renewal.sessions(0).generation(), 2U);
+  keeper->Remove(InodeId(5), Generation(2));
+  world.RunFor(1s);
+  EXPECT_LE(Asked<proto::RenewRequest>(master, proto::RENEW).size(), renewals.size() + 1);
 }
 
 TEST_F(MasterTest, RefusalsAreNotRepeated) {

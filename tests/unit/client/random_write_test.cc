@@ -130,6 +130,20 @@ TEST_F(RandomWriteTest, AFileThatDoesNotExistIsMadeOnDemand) {
   EXPECT_EQ(Stored("/f"), std::string(3, '\0') + "abc");
 }
 
+TEST_F(RandomWriteTest, AnOffsetBeyondAllFilesIsRefusedAndTheWriterGoesOn) {
+  Store("/f", "hello");
+  auto writer = OpenForWrite("/f");
+  for (const uint64_t offset : {uint64_t{1} << 60, (uint64_t{1} << 60) - 1, uint64_t{1} << 63, UINT64_MAX}) {
+    auto refused = Put(writer.get(), offset, "xx");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
+    EXPECT_THAT(refused.error().message, HasSubstr("/f"));
+  }
+  ASSERT_TRUE(Put(writer.get(), 0, "j"));
+  ASSERT_TRUE(Run(writer->Close()));
+  EXPECT_EQ(Stored("/f"), "jello");
+}
+
 TEST_F(RandomWriteTest, NothingWrittenChangesNothing) {
   Store("/f", "hello");
   auto writer = OpenForWrite("/f");

@@ -180,6 +180,11 @@ TEST_F(RecordsTest, AFileOfOtherBytesHasNoRecordsAndTakesNone) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::kConflict);
   EXPECT_EQ(client->ReadRecords("/nothing").error().kind, ErrorKind::kNotFound);
+  // The failure is told again at the close, which leaves nobody waiting for the lease.
+  EXPECT_FALSE(appender->Close());
+  auto leases = client->Leases();
+  ASSERT_TRUE(leases);
+  for (const LeaseInfo& lease : *leases) EXPECT_TRUE(lease.recovering) << lease.path;
 }
 
 }  // namespace
