@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 
 #include "client/cli/commands.h"
@@ -49,6 +50,8 @@ struct Arguments::Impl {
   CLI::App app;
   std::vector<std::string*> texts;
   std::vector<std::vector<std::string>*> lists;
+  std::string positionals;  // their name, for the parser
+  std::string wanted;       // what they are, for the user
   std::vector<std::string>* words = nullptr;
   std::vector<std::string> choices;
 };
@@ -106,7 +109,15 @@ Arguments& Arguments::Bytes(const std::string& names, uint64_t& into, const std:
 }
 
 Arguments& Arguments::Number(const std::string& names, std::optional<uint64_t>& into, const std::string& help) {
-  impl_->app.add_option(names, into, help)->type_name("N");
+  auto parse = [&into](const std::string& text) {
+    uint64_t value = 0;
+    const char* const end = text.data() + text.size();
+    // Digits only: CLI11 would take "-1" for the largest number.
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc() || stop != end) throw CLI::ValidationError(fmt::format("\"{}\" is not a number", text));
+    into = value;
+  };
+  impl_->app.add_option_function<std::string>(names, parse, help)->type_name("N");
   return *this;
 }
 
@@ -153,6 +164,8 @@ Arguments& Arguments::Positionals(const std::string& name, std::vector<std::stri
                                   const std::string& help) {
   auto* option = impl_->app.add_option(name, into, help)->type_name("");
   option->expected(std::max(at_least, 1), at_most);
+  impl_->positionals = name;
+  impl_->wanted = help;
   impl_->lists.push_back(&into);
   if (at_least > 0) option->required();
   return *this;
@@ -174,6 +187,11 @@ std::optional<int> Arguments::Parse(std::vector<std::string> args) {
     return kExitOk;
   } catch (const CLI::ParseError& error) {
     std::string text = error.what();
+    // The parser would say "paths is required".
+    if (!impl_->positionals.empty() && text.starts_with(impl_->positionals)) {
+      const bool many = text.find("At Most") != std::string::npos;
+      return context_.UsageError(fmt::format("too {} arguments; wanted: {}", many ? "many" : "few", impl_->wanted));
+    }
     std::replace(text.begin(), text.end(), '\n', ' ');
     return context_.UsageError(text);
   }
