@@ -1,5 +1,7 @@
 #include "common/identity/sequencer_text.h"
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <optional>
 
 namespace picket {
@@ -50,7 +52,11 @@ Result<proto::Sequencer> ParseSequencer(std::string_view text) {
   if (text.size() > kMaxSequencerText || !text.starts_with(kTextPrefix)) return fail();
   const auto bytes = Decode64(text.substr(kTextPrefix.size()));
   proto::Sequencer parsed;
-  if (!bytes || !parsed.ParseFromString(*bytes)) return fail();
+  {
+    // Text of the outside world: what is wrong with it is the caller's to say, not the parser's on standard error.
+    const google::protobuf::LogSilencer quiet;
+    if (!bytes || !parsed.ParseFromString(*bytes)) return fail();
+  }
   // Only the known fields, each once and in order: what is not signed is not let in either.
   proto::Sequencer known;
   known.set_cluster(parsed.cluster());

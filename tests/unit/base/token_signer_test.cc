@@ -171,6 +171,22 @@ TEST(SequencerTextTest, OneTextStandsForASequencer) {
   }
 }
 
+TEST(SequencerTextTest, TextThatIsNotUtf8IsRefusedInSilence) {
+  proto::Sequencer s = SignedSequencer();
+  // The path's bytes, changed in the text: it stays well formed but for its encoding.
+  s.set_path("/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+  std::string text = SequencerText(s);
+  testing::internal::CaptureStderr();
+  size_t refused = 0;
+  for (size_t i = 8; i < text.size(); ++i) {
+    std::string other = text;
+    other[i] = '_';
+    refused += !ParseSequencer(other);
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_GT(refused, 30U);
+}
+
 class TokenKeySealing : public testing::Test {
  protected:
   TokenKeySealing() { node.Start(); }
