@@ -99,6 +99,30 @@ TEST_F(RecordScene, F15aARecordIsLookedForInTheChunkOfItsFirstAttempt) {
   ASSERT_TRUE(Do(appender->Close()));
 }
 
+// F15 b, from end to end: the primary alone has the record when it vanishes, so the next set takes it away.
+TEST_F(RecordScene, F15bARecordThatAFailOverTookAwayIsAppendedAgain) {
+  auto appender = Open(fs_.get());
+  const uint64_t one = Append(*appender, "one");
+  const Set set = SetOf(Chunk(0, "/r"));
+  for (size_t i : set.others) LoseRequests(proto::WRITE_PACKET, server(i).name(), 1000);
+  std::optional<Result<uint64_t>> two;
+  me().Spawn(AppendLater(appender.get(), "two", &two));
+  world_.RunFor(50ms);
+  ASSERT_FALSE(two);
+  const ChunkId chunk(Chunk(0, "/r").chunk());
+  ASSERT_GT(Replica(set.primary, chunk).replica().length(), Replica(set.others[0], chunk).replica().length());
+  Away(set.primary, 5min);
+  NothingIsLostAnyMore();
+  ASSERT_TRUE(world_.RunUntil([&] { return two.has_value(); }, 5min));
+  ASSERT_TRUE(*two) << two->error().ToString();
+  const uint64_t three = Append(*appender, "three");
+  ASSERT_TRUE(Do(appender->Close()));
+  world_.RunFor(6min);  // the old primary is back
+  EXPECT_EQ(Find("one"), Offsets{one});
+  EXPECT_EQ(Find("two"), Offsets{**two});
+  EXPECT_EQ(Find("three"), Offsets{three});
+}
+
 TEST_F(RecordScene, ALateDuplicateAppendsNothing) {
   auto appender = Open(fs_.get());
   Capture(proto::APPEND_RECORD);
