@@ -126,7 +126,11 @@ Task<> ChunkReader::RunRace(std::shared_ptr<ChunkReader> self, std::shared_ptr<R
   // an open chunk is known best by its primary.
   const uint64_t spread = race->place.chunk.value ^ self->master_->client().value;
   const ServerId preferred = race->place.sealed ? ServerId() : race->place.primary;
-  const auto order = self->health_.Order(race->place.replicas, preferred, spread, env.Now());
+  auto order = self->health_.Order(race->place.replicas, preferred, spread, env.Now());
+  // How far an open chunk reaches is the primary's word, however it disappointed before: the others hear of what
+  // was acknowledged a little later.
+  const auto primary = std::ranges::find(order, preferred, &ReplicaPlace::server);
+  if (race->size == 0 && primary != order.end()) std::rotate(order.begin(), primary, primary + 1);
   size_t asked = 0;
   size_t refused = 0;
   bool ask_next = true;

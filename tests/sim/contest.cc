@@ -36,7 +36,10 @@ class Contest final : public Workload {
     std::string path;
     ByteModel model;
     uint64_t generation = 0;  // the highest that a completed open was given
-    std::string seen;         // the longest content that any reader saw since `seen_changes`
+    // What an open, a close or a recovery has told everybody. Beyond it, a reader that cannot reach an open chunk's
+    // primary gets what the other members have heard to be acknowledged.
+    uint64_t settled = 0;
+    std::string seen;  // the longest content that any reader saw since `seen_changes`
     uint64_t seen_changes = 0;
   };
 
@@ -134,6 +137,7 @@ void Contest::Opened(File* file, const proto::FileStatus& status, const Before& 
                      Generation(before.generation).ToString()));
   }
   file->generation = std::max(file->generation, status.generation());
+  file->settled = std::min(status.length(), file->model.end());
 }
 
 Task<> Contest::Append(Env* env, FileSystem* fs, File* file, size_t client) {
@@ -262,6 +266,7 @@ Task<> Contest::Conflict(Env* env, FileSystem* fs, File* file) {
 
 Task<> Contest::Read(FileSystem* fs, File* file, bool must) {
   const uint64_t end = file->model.end();
+  const uint64_t settled = must ? end : file->settled;
   const ByteModel::Promise before = file->model.Now();
   const uint64_t changes = file->model.changes();
   const bool excused = in_.harm->MayLose(3, false);
@@ -288,7 +293,8 @@ Task<> Contest::Read(FileSystem* fs, File* file, bool must) {
   }
   ++reads_;
   const auto may_lose = [this](bool synced) { return in_.harm->MayLose(3, synced); };
-  if (auto wrong = file->model.Differs(before, bytes, may_lose)) {
+  const auto wrong = file->model.Differs(before, bytes, may_lose);
+  if (wrong && (*wrong < bytes.size() || *wrong < settled)) {
     Fail("acknowledged-gone", *file,
          fmt::format("byte {} of {} read is not what was acknowledged before", *wrong, bytes.size()));
   }
