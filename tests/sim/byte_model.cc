@@ -37,6 +37,7 @@ void ByteModel::Acknowledge(uint32_t write, uint64_t offset, std::string_view by
   for (auto it = extents_.lower_bound(offset); it != extents_.end() && it->first < offset + bytes.size(); ++it) {
     auto& [start, extent] = *it;
     if (extent.write != write) continue;
+    if (extent.replaced) ++changes_;  // whoever read meanwhile may have seen the bytes before
     extent.replaced = false;
     extent.acknowledged = true;
     extent.synced = synced;
