@@ -29,6 +29,7 @@ AddChunk::AddChunk(Env& env, MetaStore& store, AnswerTable& answers, Namespace& 
 
 Result<AddChunk::Spot> AddChunk::Check(const proto::AddChunkRequest& request) const {
   PICKET_TRY(serving_.Check());
+  PICKET_TRY(store_.CheckWritable());
   const InodeId inode(request.inode());
   PICKET_TRY(sessions_.CheckWriter(inode, Generation(request.generation()), ClientId(request.holder())));
   auto file = names_.Get(inode);

@@ -6,6 +6,7 @@ namespace picket {
 
 Result<record::Chunk> Attempts::AdmitAny(const ChunkWriter& writer) const {
   PICKET_TRY(serving_.Check());
+  PICKET_TRY(store_.CheckWritable());
   PICKET_TRY(sessions_.CheckWriter(writer.inode, writer.generation, writer.holder));
   auto found = chunks_.Get(writer.chunk);
   if (!found) return Fail(found.error());

@@ -34,7 +34,10 @@ class Changes {
     if (!admission) co_return Fail(admission.error());
     Admitted<Response> admitted;
     admitted.guard = std::move(admission->guard);
-    if (admission->answer) {
+    if (!admission->answer) {
+      // Memory changes before the batch is staged, and a store that failed refuses it (HDFS-17861).
+      PICKET_CO_TRY(store_.CheckWritable());
+    } else {
       admitted.answer.emplace();
       if (!admitted.answer->ParseFromString(*admission->answer)) {
         co_return Fail(Code::kCorrupt, "the remembered answer does not parse");

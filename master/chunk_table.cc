@@ -48,6 +48,22 @@ Result<std::optional<ChunkRow>> ChunkTable::At(InodeId inode, uint64_t index) co
   return ChunkRow{id, std::move(**record)};
 }
 
+// A search by halves, not a walk: below a chunk far behind the end there may be millions of holes.
+Result<uint64_t> ChunkTable::CountBelow(InodeId inode, uint64_t end) const {
+  uint64_t count = 0;
+  while (count < end) {
+    const uint64_t middle = count + (end - count - 1) / 2;
+    auto next = OfFile(inode, middle, 1);
+    if (!next) return Fail(next.error());
+    if (next->empty() || (*next)[0].record.index() >= end) {
+      end = middle;
+    } else {
+      count = (*next)[0].record.index() + 1;
+    }
+  }
+  return count;
+}
+
 Result<std::vector<ChunkRow>> ChunkTable::OfFile(InodeId inode, uint64_t first_index, size_t limit) const {
   const std::string before = first_index == 0 ? std::string() : keys::FileChunk(inode, first_index - 1);
   auto places = store_.Scan(keys::FileChunks(inode), before, limit);

@@ -50,6 +50,8 @@ class ChunkTable {
   Result<std::optional<record::Chunk>> Get(ChunkId id) const;
   // The chunk at a place of a file.
   Result<std::optional<ChunkRow>> At(InodeId inode, uint64_t index) const;
+  // One more than the index of the last chunk below `end`; 0: there is none.
+  Result<uint64_t> CountBelow(InodeId inode, uint64_t end) const;
   // The chunks of a file in the order of their index, from `first_index` on, at most `limit`.
   Result<std::vector<ChunkRow>> OfFile(InodeId inode, uint64_t first_index, size_t limit) const;
   // Every chunk with an id above `after` (garbage too), in the order of ids, at most `limit`.

@@ -75,6 +75,10 @@ proto::ChunkLocation ChunkView::Describe(const ChunkRow& chunk, bool all_replica
   return out;
 }
 
+bool ChunkView::CanBeRead(const ChunkRow& chunk) const {
+  return std::ranges::any_of(Replicas(chunk), [](const auto& r) { return r.readable(); });
+}
+
 size_t ChunkView::CountGood(const ChunkRow& chunk) const {
   const auto replicas = Replicas(chunk);
   return static_cast<size_t>(std::ranges::count_if(replicas, [](const auto& r) { return r.counted(); }));

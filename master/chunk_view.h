@@ -21,6 +21,8 @@ class ChunkView {
   // The replicas that readers may be sent to: the primary first, then live servers, then suspect ones, each by
   // id. With `all_replicas` also those that nobody may read and those of dead servers, last.
   proto::ChunkLocation Describe(const ChunkRow& chunk, bool all_replicas) const;
+  // Readers may be sent to one of its replicas at least.
+  bool CanBeRead(const ChunkRow& chunk) const;
   // Replicas that count and whose server is not dead.
   size_t CountGood(const ChunkRow& chunk) const;
   Worth Judge(const record::Chunk* record, const Replica& replica) const;

@@ -12,10 +12,7 @@ Result<CommitSeal::Before> CommitSeal::Check(const proto::CommitSealRequest& req
                            ClientId(request.holder())};
   const std::string name = "chunk " + ToString(writer.chunk);
   PICKET_TRY(sessions_.CheckWriter(writer.inode, writer.generation, writer.holder));
-  if (request.close() && sessions_.Find(writer.inode)->holders.size() > 1) {
-    return Fail(Error(Code::kConflict, "file " + ToString(writer.inode) + " is held by others too and cannot be closed")
-                    .WithNextStep("release it: the last holder closes it"));
-  }
+  if (request.close()) PICKET_TRY(files_.CheckAlone(writer.inode));
   auto found = chunks_.Get(writer.chunk);
   if (!found) return Fail(found.error());
   if (*found && (*found)->inode() == writer.inode.value && (*found)->sealed() &&
@@ -73,9 +70,11 @@ Result<proto::CommitSealResponse> CommitSeal::Change(const proto::CommitSealRequ
   record::Inode& inode = file->inode;
   const bool changes = !before.sealed;
   if (changes && request.drop_empty()) {
+    // Behind what was written may be a hole that a truncation left: its length says nothing about chunks.
+    auto count = chunks_.CountBelow(file->id, before.record.index());
+    if (!count) return Fail(count.error());
     chunks_.TurnToGarbage(batch, chunk, before.record);
-    // Every other chunk is sealed, and not empty: the file ends in the last of them.
-    inode.set_chunk_count((inode.length() + inode.chunk_size() - 1) / inode.chunk_size());
+    if (before.record.index() + 1 >= inode.chunk_count()) inode.set_chunk_count(*count);
   } else if (changes) {
     record::Chunk sealed = before.record;
     sealed.set_sealed(true);

@@ -202,6 +202,7 @@ Result<proto::CloseResponse> FileService::Close(const proto::CloseRequest& reque
   PICKET_TRY(sessions_.CheckWriter(id, Generation(request.generation()), ClientId(request.holder())));
   auto entry = names_.Get(id);
   if (!entry) return Fail(entry.error());
+  PICKET_TRY(files_.CheckAlone(id));
   PICKET_TRY(files_.CheckAllSealed(*entry));
   auto closed = files_.Close(batch, std::move(*entry), request.mtime_ns());
   if (!closed) return Fail(closed.error());

@@ -109,6 +109,12 @@ Result<OpenFiles::Created> OpenFiles::Create(Batch* batch, const CreateSpec& spe
   return created;
 }
 
+Status OpenFiles::CheckAlone(InodeId inode) const {
+  if (sessions_.Find(inode)->holders.size() <= 1) return {};
+  return Fail(Error(Code::kConflict, fmt::format("file {} is held by others too and cannot be closed", ToString(inode)))
+                  .WithNextStep("release it: the last holder closes it"));
+}
+
 Status OpenFiles::CheckAllSealed(const Entry& entry) const {
   const auto session = sessions_.Find(entry.id);
   if (!session || !session->open_chunk || PICKET_MUTANT(close_checks_sealed)) return {};

@@ -51,6 +51,8 @@ class OpenFiles {
   // kConflict when a condition does not hold any more.
   Result<Entry> Close(Batch* batch, Entry entry, int64_t mtime_ns);
 
+  // kConflict when others hold the session too: one of them does not end it for all. REQUIRES: open.
+  Status CheckAlone(InodeId inode) const;
   // kConflict naming the chunk that is open, or that an attempt to open it again left between two sets.
   Status CheckAllSealed(const Entry& entry) const;
 

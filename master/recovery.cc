@@ -33,7 +33,8 @@ constexpr size_t kScanPage = 256;
 
 Recoverer::Recoverer(Env& env, MetaStore& store, Namespace& names, SessionTable& sessions, OpenFiles& files,
                      ChunkTable& chunks, ServerTable& servers, LocationMap& locations, LeaseTable& leases,
-                     Orders& orders, Attempts& attempts, const Serving& serving, Options options)
+                     Orders& orders, Attempts& attempts, const ChunkView& view, const Serving& serving,
+                     Options options)
     : env_(env),
       store_(store),
       names_(names),
@@ -44,6 +45,7 @@ Recoverer::Recoverer(Env& env, MetaStore& store, Namespace& names, SessionTable&
       locations_(locations),
       leases_(leases),
       attempts_(attempts),
+      view_(view),
       serving_(serving),
       options_(options),
       rounds_(env, chunks, servers, locations, store, orders, attempts, options.rounds) {}
@@ -178,6 +180,7 @@ Task<Result<Recoverer::Begun>> Recoverer::Fence(std::shared_ptr<Job> job) {
   const InodeId inode = job->ask.inode;
   // From here to Stage without a wait.
   PICKET_CO_TRY(serving_.Check());
+  PICKET_CO_TRY(store_.CheckWritable());
   const auto session = sessions_.Find(inode);
   auto entry = names_.Get(inode);
   if (!entry) co_return Fail(entry.error());
@@ -293,8 +296,25 @@ Task<> Recoverer::Run() {
   }
 }
 
+bool Recoverer::IsUnreadable(ChunkId chunk) const {
+  // Soon after a start, servers that have it may not have said so yet.
+  if (!chunk || env_.Now() < servers_.complete_by()) return false;
+  auto record = chunks_.Get(chunk);
+  return record && *record && !view_.CanBeRead(ChunkRow{chunk, std::move(**record)});
+}
+
+std::string Recoverer::ReasonToRecover(const SessionTable::Session& session) const {
+  if (session.recovering) return session.reason.empty() ? "left by a crash" : session.reason;
+  const Nanos silent = env_.Now() - session.renewed();
+  if (silent >= session.hard_limit) return "nobody renewed the session up to its hard limit";
+  if (silent < session.soft_limit) return "";
+  if (session.lock) return "the lock was not renewed";
+  return IsUnreadable(session.open_chunk) ? "nobody can read its open chunk" : "";
+}
+
 void Recoverer::Scan() {
   const Mono now = env_.Now();
+  auto busy = static_cast<size_t>(std::ranges::count_if(jobs_, [](const auto& job) { return !job.second->waits(); }));
   InodeId after;
   for (;;) {
     const std::vector<SessionTable::Session> page = sessions_.List(after, kScanPage);
@@ -302,13 +322,8 @@ void Recoverer::Scan() {
       if (jobs_.contains(session.inode)) continue;
       Ask ask;
       ask.inode = session.inode;
-      if (session.recovering) {
-        ask.reason = session.reason;
-      } else if (session.lock && now - session.renewed() >= session.soft_limit) {
-        ask.reason = "the lock was not renewed";
-      } else if (now - session.renewed() >= session.hard_limit) {
-        ask.reason = "nobody renewed the session up to its hard limit";
-      } else {
+      ask.reason = ReasonToRecover(session);
+      if (ask.reason.empty()) {
         for (const SessionTable::Holder& holder : session.holders) {
           // Nobody waits for the last one, before its session's limit.
           if (session.holders.size() == 1 || now - holder.renewed < session.soft_limit) continue;
@@ -317,7 +332,9 @@ void Recoverer::Scan() {
         continue;
       }
       bool mine = false;
-      if (jobs_.size() < options_.scanned_jobs) Start(std::move(ask), &mine);
+      if (busy >= options_.scanned_jobs) continue;
+      Start(std::move(ask), &mine);
+      ++busy;
     }
     if (page.size() < kScanPage) return;
     after = page.back().inode;
@@ -327,6 +344,7 @@ void Recoverer::Scan() {
 Task<> Recoverer::DropHolder(InodeId inode, ClientId holder, bool delayed) {
   const auto session = sessions_.Find(inode);
   if (!session || session->recovering || session->holders.size() < 2 || !session->Holds(holder)) co_return;
+  if (!store_.CheckWritable()) co_return;
   PICKET_LOG(env_, kInfo, "file {}: client {} does not share it any more: it stopped renewing", ToString(inode),
              ToString(holder));
   Batch batch;

@@ -32,6 +32,7 @@
 #include "common/env/sync.h"
 #include "master/attempt.h"
 #include "master/chunk_table.h"
+#include "master/chunk_view.h"
 #include "master/lease_table.h"
 #include "master/location_map.h"
 #include "master/namespace.h"
@@ -48,12 +49,12 @@ class Recoverer {
     Nanos scan_interval = 2s;   // for sessions past their limits, and those left by a crash
     Nanos retry = 2s;           // after an attempt that could not be brought to its end; doubled up to the next
     Nanos retry_most = 60s;
-    size_t scanned_jobs = 64;   // at most so many at a time that nobody asked for
+    size_t scanned_jobs = 64;   // so many under way and more are not begun unasked; those that wait do not count
     RecoveryRounds::Options rounds;
   };
   Recoverer(Env& env, MetaStore& store, Namespace& names, SessionTable& sessions, OpenFiles& files, ChunkTable& chunks,
             ServerTable& servers, LocationMap& locations, LeaseTable& leases, Orders& orders, Attempts& attempts,
-            const Serving& serving, Options options);
+            const ChunkView& view, const Serving& serving, Options options);
 
   // Goes into the batch that closes the file, after the session is dropped: a claimant opens its own there, of
   // a new generation. Runs at most once with effect; may be called again if the store refused the batch. When
@@ -81,7 +82,8 @@ class Recoverer {
   // What a job is doing, into the fields of LeaseInfo from `recovering` on. False: none runs.
   bool Describe(InodeId inode, proto::LeaseInfo* out) const;
 
-  // Recovers, as long as the master serves, what is past its hard limit and what a crash left in recovery;
+  // Recovers, as long as the master serves, what is past its hard limit, past its soft limit with an open chunk
+  // that nobody can read (its readers wait for nothing else), and what a crash left in recovery;
   // drops holders of shared sessions that stopped renewing, and locks that ran out.
   Task<> Run();
 
@@ -95,6 +97,8 @@ class Recoverer {
     std::string failure;     // of the last attempt
     std::vector<ServerId> slow;  // sources that did not finish
     std::shared_ptr<RecoveryRound> round;
+    bool waits() const { return !failure.empty() || (round != nullptr && !round->waiting_for.empty()); }
+
     std::optional<Result<Entry>> result;
     Status then;
     Signal changed;
@@ -127,6 +131,9 @@ class Recoverer {
   Task<Status> Stop(const RecoveryRound& round, std::string why);
   Error Waiting(const Job& job) const;
   void Scan();
+  // Why the master recovers the session by itself; "": it does not.
+  std::string ReasonToRecover(const SessionTable::Session& session) const;
+  bool IsUnreadable(ChunkId chunk) const;
   Task<> DropHolder(InodeId inode, ClientId holder, bool delayed);
 
   Env& env_;
@@ -139,6 +146,7 @@ class Recoverer {
   LocationMap& locations_;
   LeaseTable& leases_;
   Attempts& attempts_;
+  const ChunkView& view_;
   const Serving& serving_;
   const Options options_;
   RecoveryRounds rounds_;

@@ -12,16 +12,6 @@ namespace {
 
 constexpr size_t kChunksPage = 1000;
 
-// One more than the index of the file's last chunk below `end`.
-Result<uint64_t> ChunkCountBelow(const ChunkTable& chunks, InodeId inode, uint64_t end) {
-  for (; end > 0; --end) {
-    auto row = chunks.At(inode, end - 1);
-    if (!row) return Fail(row.error());
-    if (*row) return end;
-  }
-  return uint64_t{0};
-}
-
 }  // namespace
 
 Task<Result<Entry>> Recoverer::Commit(std::shared_ptr<Job> job, std::optional<RecoveryPlan> plan) {
@@ -41,7 +31,7 @@ Task<Result<Entry>> Recoverer::Commit(std::shared_ptr<Job> job, std::optional<Re
   PICKET_CO_TRY(Truncate(&batch, &*entry));
   // From here on what is in memory changes with the batch: nothing fails.
   sessions_.Drop(&batch, inode, true);
-  const bool written = !session || (!session->lock && session->mode != proto::SHARED_LOCK);
+  const bool written = plan || !session || (!session->lock && session->mode != proto::SHARED_LOCK);
   Result<Entry> closed = std::move(*entry);
   if (written) {
     closed = files_.Close(&batch, std::move(*closed), 0);
@@ -66,10 +56,10 @@ Task<Result<Entry>> Recoverer::Commit(std::shared_ptr<Job> job, std::optional<Re
 Status Recoverer::SealChunk(Batch* batch, Entry* entry, const RecoveryRound& round, const RecoveryPlan& plan) {
   const ChunkId chunk = round.attempt.writer.chunk;
   if (plan.step == RecoveryPlan::Step::kDrop) {
-    auto count = ChunkCountBelow(chunks_, entry->id, round.record.index());
+    auto count = chunks_.CountBelow(entry->id, round.record.index());
     if (!count) return Fail(count.error());
     chunks_.TurnToGarbage(batch, chunk, round.record);
-    entry->inode.set_chunk_count(*count);
+    if (round.record.index() + 1 >= entry->inode.chunk_count()) entry->inode.set_chunk_count(*count);
     return {};
   }
   record::Chunk sealed = round.record;
@@ -97,7 +87,7 @@ Status Recoverer::Truncate(Batch* batch, Entry* entry) {
     }
     if (page->size() < kChunksPage) break;
   }
-  auto count = ChunkCountBelow(chunks_, entry->id, std::min(first_gone, file.chunk_count()));
+  auto count = chunks_.CountBelow(entry->id, std::min(first_gone, file.chunk_count()));
   if (!count) return Fail(count.error());
   file.set_chunk_count(*count);
   file.set_length(std::min(file.length(), file.truncate_to()));

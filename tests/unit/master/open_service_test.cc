@@ -164,6 +164,23 @@ TEST_F(OpenServiceTest, ASharedSessionHasManyHoldersUnderOneGeneration) {
   EXPECT_EQ(half().recoverer.begun, 0u) << "nothing was unsealed";
 }
 
+// One holder that closes does not end it for the others: of a lock, they would still believe that they hold it.
+TEST_F(OpenServiceTest, ASharedSessionIsClosedByItsLastHolderOnly) {
+  const uint64_t inode = Put("/log");
+  for (const proto::SessionMode mode : {proto::RECORD_APPEND, proto::SHARED_LOCK}) {
+    auto first = Open(OpenRequestFor("/log", mode));
+    auto second = Open(OpenRequestFor("/log", mode, kOther));
+    ASSERT_TRUE(first && second);
+    proto::CreateResponse shared;
+    *shared.mutable_status() = first->status();
+    shared.set_generation(first->generation());
+    EXPECT_EQ(CodeOf(Close(shared)), Code::kConflict);
+    EXPECT_TRUE(Renew(inode, first->generation(), kOther));
+    ASSERT_TRUE(Release(*first));
+    ASSERT_TRUE(Release(*second, kOther));
+  }
+}
+
 // D20: an exclusive session has a new generation, and the appenders of before are fenced.
 TEST_F(OpenServiceTest, D20AnExclusiveSessionFencesTheAppendersOfBefore) {
   const uint64_t inode = Put("/log");

@@ -87,6 +87,49 @@ TEST_F(RecoveryTest, HardLimitRecoversByItself) {
   ExpectClosed("one", All());
 }
 
+// The whole cluster restarted while the writer died: every member is unclean, and no reader has anywhere to go.
+TEST_F(RecoveryTest, AnOpenChunkThatNobodyCanReadIsRecoveredAfterTheSoftLimit) {
+  Open("one");
+  for (uint64_t id : All()) {
+    Kill(id);
+    Boot(id);
+  }
+  world.RunFor(20s);
+  EXPECT_TRUE(GetFile("/f")->status().open()) << "its writer may still ask for a grant";
+  ASSERT_TRUE(AwaitClosed(25s)) << "long before the hard limit";
+  ExpectClosed("one", All());
+}
+
+// Nothing that waits for servers keeps the master from files that it could recover.
+TEST_F(RecoveryTest, FilesThatWaitForDeadServersLeaveRoomForOthers) {
+  constexpr int kStuck = 70;  // more than it recovers at a time
+  for (int i = 0; i < kStuck; ++i) Open("stuck", "/a" + std::to_string(i));
+  for (uint64_t id : All()) Kill(id);
+  Create("/z");
+  ASSERT_TRUE(AwaitClosed(160s, "/z"));
+  EXPECT_TRUE(GetFile("/a0")->status().open());
+}
+
+TEST_F(RecoveryTest, AnEmptyChunkInAHoleIsDroppedAndThoseBehindStay) {
+  file = Create("/f");
+  auto behind = AddChunk(file, 5);
+  ASSERT_TRUE(behind) << behind.error().ToString();
+  Write(*behind, "behind");
+  ASSERT_TRUE(CommitSeal(Seal(file, *behind)));
+  ASSERT_TRUE(AddChunk(file, 2));
+  ASSERT_TRUE(Recover());
+  EXPECT_EQ(GetFile("/f")->status().chunk_count(), 6u);
+}
+
+// Far behind the end the number of chunks is found at once, not index by index.
+TEST_F(RecoveryTest, AnEmptyChunkFarBehindTheEndIsDropped) {
+  file = Create("/f");
+  ASSERT_TRUE(AddChunk(file, (uint64_t{1} << 40) - 1));
+  auto recovered = Recover();
+  ASSERT_TRUE(recovered) << recovered.error().ToString();
+  EXPECT_EQ(GetFile("/f")->status().chunk_count(), 0u);
+}
+
 TEST_F(RecoveryTest, AStalledOverwriteIsAbandonedAndTheOldContentStays) {
   Open("old");
   ASSERT_TRUE(Recover());
