@@ -54,7 +54,7 @@ Result<SessionTable::Spec> OpenService::SpecOf(const proto::OpenRequest& request
 
 std::optional<Error> OpenService::Delayed(const Path& path, InodeId inode) const {
   const Nanos left = sessions_.LockDelayLeft(inode);
-  if (left <= Nanos(0) || PICKET_MUTANT(lock_delay)) return std::nullopt;
+  if (left <= Nanos(0) || PICKET_MUTANT(lock_delayed)) return std::nullopt;
   Error error(Code::kLockDelayed, fmt::format("the lock of {} was not released by its last holder; nobody gets it for "
                                               "another {} ms",
                                               path.Quoted(), InMillis(left)));

@@ -68,7 +68,7 @@ Status StaleCollector::Look(ChunkId chunk, Suspects* suspects, std::vector<Victi
         known->second.version == replica.version) {
       suspect = known->second;
     }
-    const bool orphan = worth == Worth::kOrphan && !PICKET_MUTANT(orphan_grace);
+    const bool orphan = worth == Worth::kOrphan && !PICKET_MUTANT(orphan_waits);
     const Nanos grace = orphan ? options_.orphan_grace : options_.settle;
     const bool may_go = MayGo(chunk, record, replica);
     if (!may_go && replica.state == proto::CORRUPT && !suspect.told) {

@@ -85,7 +85,7 @@ class Names(ClusterTest):
         self.cluster.run("mkdir", "/dir", code=EXIT_CONFLICT)
         self.cluster.run("mv", "/dir", "/dir/below")
         self.cluster.run("mv", "/dir/file", "/dir/file/x")
-        self.cluster.run("cp", "/dir", "/dir/below", code=EXIT_FAILURE)
+        self.cluster.run("cp", "/dir", "/dir/below", code=EXIT_USAGE)
         self.assertEqual(self.cluster.ok("ls", "-R", "-C", "/dir").out, "/dir/file\n")
 
 

@@ -85,8 +85,8 @@ class Printing(Cli):
         self.assertEqual(self.lines("stat", "%F %n", self.top), [f"directory {self.top[1:]}"])
         facts = self.cluster.ok("stat", path, "--json").json["entries"][0]
         self.assertEqual(list(facts), ["path", "type", "length", "mode", "owner", "group", "mtime", "replication",
-                                       "chunk_size", "chunks", "open", "inode", "generation", "create_revision",
-                                       "mod_revision"])
+                                       "chunk_size", "chunks", "stored_bytes", "open", "holder", "inode", "generation",
+                                       "create_revision", "mod_revision"])
         self.assertEqual((facts["path"], facts["type"], facts["length"], facts["mode"], facts["mtime"], facts["open"]),
                          (path, "file", 3, "0644", "2023-11-14T22:14:20Z", False))
 
@@ -237,7 +237,7 @@ class Copying(Cli):
         self.cluster.ok("mkdir", f"{self.top}/d")
         self.cluster.ok("cp", f"{self.top}/a", f"{self.top}/b", f"{self.top}/d")
         self.cluster.run("cp", f"{self.top}/a", f"{self.top}/d", code=EXIT_CONFLICT)
-        self.cluster.run("cp", f"{self.top}/a", f"{self.top}/a", code=EXIT_FAILURE)
+        self.cluster.run("cp", f"{self.top}/a", f"{self.top}/a", code=EXIT_USAGE)
         self.cluster.run("mv", f"{self.top}/a", f"{self.top}/b", code=EXIT_CONFLICT)
         self.cluster.ok("mv", "-f", f"{self.top}/a", f"{self.top}/b")
         self.assertEqual(self.cluster.ok("cat", f"{self.top}/b").out, "a")
