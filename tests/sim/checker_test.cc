@@ -167,6 +167,17 @@ TEST_F(ProtocolCheckerTest, ATruncationTakesAwayLawfullyDownToItsLengthOnly) {
   Tell(Kind::kVersionCommitted, {}, v(3), 0, 3);
   EXPECT_EQ(Broken(), "acked-lost");
 }
+TEST_F(ProtocolCheckerTest, AnAnswerFromBeforeATruncationComesLate) {
+  Written(100);
+  Tell(Kind::kVersionMinted, {}, v(2));
+  Tell(Kind::kChunkTruncated, {}, v(2), 60);
+  for (ServerId s : {kA, kB}) Tell(Kind::kMarkRaised, s, v(2), 0, 60);
+  Tell(Kind::kVersionCommitted, {}, v(2), 60, 2);
+  Tell(Kind::kAcknowledged, {}, v(1), 100);
+  Tell(Kind::kVersionMinted, {}, v(3));
+  Tell(Kind::kVersionCommitted, {}, v(3), 60, 2);
+  EXPECT_EQ(Broken(), "");
+}
 TEST_F(ProtocolCheckerTest, OverwrittenBytesAreMovedIntoPlaceLater) {
   Written(100);
   tails_[kA] = "new";

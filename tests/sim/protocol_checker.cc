@@ -69,6 +69,8 @@ void ProtocolChecker::OnEvent(const ProtocolEvent& e) {
       return;
     case Kind::kChunkTruncated:
       chunk.acknowledged = std::min(chunk.acknowledged, e.length);
+      chunk.truncated = e.version;
+      chunk.truncated_to = e.length;
       return;
     case Kind::kChunkSealed:
       OnSealed(e, &chunk);
@@ -141,7 +143,9 @@ void ProtocolChecker::OnCommitted(const ProtocolEvent& e, Chunk* chunk) {
 }
 
 void ProtocolChecker::OnAcknowledged(const ProtocolEvent& e, Chunk* chunk, uint64_t end) {
-  chunk->acknowledged = std::max(chunk->acknowledged, end);
+  // An answer may have been on its way since before a truncation.
+  const uint64_t left = e.version < chunk->truncated ? std::min(end, chunk->truncated_to) : end;
+  chunk->acknowledged = std::max(chunk->acknowledged, left);
   const auto committed = chunk->committed.find(e.version);
   if (committed == chunk->committed.end()) return Fail("ack-members", e, "the version was never committed");
   uint64_t have = 0;

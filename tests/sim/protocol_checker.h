@@ -72,6 +72,8 @@ class ProtocolChecker {
     std::map<Version, std::pair<uint64_t, uint64_t>> seals;  // length, digest
     std::set<Version> overwritten;                           // under these
     uint64_t acknowledged = 0;
+    Version truncated;  // by the last truncation, to truncated_to
+    uint64_t truncated_to = 0;
   };
 
   void Fail(const char* invariant, const ProtocolEvent& event, std::string why);
