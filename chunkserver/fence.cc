@@ -103,15 +103,20 @@ Status JudgeSerial(const Marks& m, uint64_t last_serial, uint64_t serial, bool m
 
 }  // namespace
 
-Status FenceRead(const Marks& m, const Self& self, Version readable_from, Version version) {
+Status FenceRead(const Marks& m, const Self& self, std::optional<Version> readable_from, Version version) {
   PICKET_TRY(JudgePresence(m));
-  if (version < readable_from && !PICKET_MUTANT(read_from)) return Fail(StaleVersion(m, version));
+  if (readable_from && version < *readable_from && !PICKET_MUTANT(read_from)) return Fail(StaleVersion(m, version));
   if (version > m.version) PICKET_TRY(JudgeVersion(m, version));
   if (m.state == ReplicaState::kSealed) return {};
   if (m.state == ReplicaState::kCreating && !PICKET_MUTANT(fence_read_state)) {
     return Refuse(Code::kReplicaBehind, Name(m) + ": the replica is still being filled", "use another replica");
   }
-  return JudgeClean(m, self);
+  PICKET_TRY(JudgeClean(m, self));
+  if (!readable_from && !PICKET_MUTANT(read_unsure)) {
+    return Refuse(Code::kReplicaUnclean, Name(m) + ": what was acknowledged of it is not known here yet",
+                  "use another replica");
+  }
+  return {};
 }
 
 Status FenceSource(const Marks& m, Version version) {

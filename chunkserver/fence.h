@@ -44,7 +44,7 @@ struct Self {
 // A client's read: the replica is sealed, or clean and not still to be filled. Any version from the one under
 // which its content was last committed up to the mark will do: an attempt that raises the mark takes no
 // acknowledged byte away, so a reader is held up neither by it nor by its death.
-Status FenceRead(const Marks& marks, const Self& self, Version readable_from, Version version);
+Status FenceRead(const Marks& marks, const Self& self, std::optional<Version> readable_from, Version version);
 // A replica reads the whole content, during a reconciliation: at exactly the named mark.
 Status FenceSource(const Marks& marks, Version version);
 

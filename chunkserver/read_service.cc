@@ -9,7 +9,9 @@ namespace {
 
 Error DoesNotParse() { return Error(Code::kInvalidArgument, "the request does not parse as its method's message"); }
 
-Version ReadableFrom(const LockedReplica& l) { return l.replica ? l.replica->readable_from : Version(); }
+std::optional<Version> ReadableFrom(const LockedReplica& l) {
+  return l.replica ? l.replica->readable_from : std::nullopt;
+}
 
 }  // namespace
 

@@ -42,7 +42,7 @@ Task<Status> ReplicaStore::Restore(ReplicaPtr replica, std::string name, Quarant
   replica->last_serial = 0;
   replica->answered_at.reset();
   replica->known_acked = 0;
-  replica->readable_from = slot.version;
+  replica->Forget();
   if (slot.state != ReplicaState::kSealed || slot.durable_length < slot.length) {
     Status recovered = co_await replica->file->Recover();
     if (!recovered) co_await replica->file->MarkCorrupt(recovered.error().message);

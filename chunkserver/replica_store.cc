@@ -131,7 +131,7 @@ Task<> ReplicaStore::LoadOne(Found found, ServerState* state) {
   state->SeeRevision(slot->epoch, slot->revision);
   ReplicaPtr replica = Add(found.chunk);
   replica->file = std::make_shared<ReplicaFile>(env_, replicas_dir_, *slot);
-  replica->readable_from = slot->version;
+  replica->Forget();
   const bool unfinished = slot->state == ReplicaState::kOpen || slot->state == ReplicaState::kCreating ||
                           slot->state == ReplicaState::kRecovering ||
                           (slot->state == ReplicaState::kSealed && slot->durable_length < slot->length);

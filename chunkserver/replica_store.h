@@ -57,18 +57,23 @@ class Replica {
   // What the writer is known to have been acknowledged (F16). Kept over versions: it never shrinks.
   uint64_t known_acked = 0;
   // The version under which the content was last committed, as far as is known here: from it up to the mark
-  // readers are served. A restart forgets what was known: it is the mark then.
-  Version readable_from;
+  // readers are served. None: it is not known what was acknowledged, until somebody acts under the mark.
+  std::optional<Version> readable_from;
 
   // The slot bears new marks, by an order. `readable`: what is known to be acknowledged is all here still.
   void MarkRaised(bool readable) {
     last_serial = 0;
     answered_at.reset();
     known_acked = std::min(known_acked, file->length());
-    if (!readable) readable_from = file->slot().version;
+    if (!readable) Forget();
   }
   // Somebody acts under the mark: the master has committed it.
   void Committed() { readable_from = file->slot().version; }
+  // A restart, or an order that made it whole: of unsealed bytes nothing is known to be acknowledged.
+  void Forget() {
+    readable_from.reset();
+    if (file->slot().state == ReplicaState::kSealed) readable_from = file->slot().version;
+  }
 
  private:
   friend class ReplicaStore;

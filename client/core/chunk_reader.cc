@@ -79,7 +79,8 @@ bool ChunkReader::EndsThere(const Race& race, ServerId from, const proto::ReadRe
   const bool lagging = race.least > 0 && answer.readable_length() < race.offset + race.least;
   if (race.offset + race.size > place.extent || lagging) return false;
   if (place.sealed) return answer.readable_length() >= place.length;
-  return answer.sealed() || from == place.primary || !place.primary;
+  // An open chunk is no shorter than when it was sealed last, whoever says so.
+  return answer.readable_length() >= place.length && (answer.sealed() || (place.primary && from == place.primary));
 }
 
 // ---- reading ---------------------------------------------------------------------------------------

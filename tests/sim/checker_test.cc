@@ -175,6 +175,7 @@ TEST_F(ProtocolCheckerTest, AnAnswerFromBeforeATruncationComesLate) {
   Tell(Kind::kVersionCommitted, {}, v(2), 60, 2);
   Tell(Kind::kAcknowledged, {}, v(1), 100);
   Tell(Kind::kVersionMinted, {}, v(3));
+  for (ServerId s : {kA, kB}) Tell(Kind::kMarkRaised, s, v(3), 0, 60);
   Tell(Kind::kVersionCommitted, {}, v(3), 60, 2);
   EXPECT_EQ(Broken(), "");
 }

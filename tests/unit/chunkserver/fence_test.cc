@@ -171,6 +171,13 @@ TEST(FenceRead, RefusesWhatIsOlderThanTheLastCommittedSet) {
   EXPECT_EQ(refused.error().mark, kMark.value);
 }
 
+TEST(FenceRead, ServesNobodyWhileItIsNotKnownWhatWasAcknowledged) {
+  for (ReplicaState state : {ReplicaState::kOpen, ReplicaState::kRecovering}) {
+    EXPECT_EQ(CodeOf(FenceRead(With(state), Me(), std::nullopt, kMark)), Code::kReplicaUnclean);
+  }
+  EXPECT_TRUE(FenceRead(Sealed(), Me(), std::nullopt, kMark));
+}
+
 TEST(FenceSource, ServesExactlyTheNamedMark) {
   EXPECT_TRUE(FenceSource(Open(), kMark));
   EXPECT_EQ(CodeOf(FenceSource(Open(), kOld)), Code::kStaleVersion);

@@ -424,7 +424,7 @@ TEST(Reader, IsNotServedByAReplicaThatMayLackWhatWasAcknowledged) {  // F4
   c.Restart(0, Node::Death::kPower);
   EXPECT_EQ(CodeOf(c.Read(0, 0, 10)), Code::kReplicaUnclean);
   ASSERT_TRUE(c.Begin(0, kFirst, kSecond, kRecovery));
-  EXPECT_EQ(CodeOf(c.Read(0, 0, 10)), Code::kStaleVersion);  // of no set that is committed
+  EXPECT_EQ(CodeOf(c.Read(0, 0, 10)), Code::kReplicaUnclean);  // of no set that is committed
 }
 
 // ---- bytes that are given up for better ones ----

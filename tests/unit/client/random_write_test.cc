@@ -283,6 +283,26 @@ TEST_F(RandomWriteTest, AnOpenChunksEndIsItsPrimarysWord) {
   EXPECT_EQ(Run(reader->ReadAt(kMiB, 1000))->view(), whole.substr(0, 1000));
 }
 
+// A primary that restarted does not know yet what was acknowledged: what was sealed is no hole.
+TEST_F(RandomWriteTest, AnOpenChunkIsNoShorterThanWhenItWasSealed) {
+  Store("/f", Pattern(2 * kMiB + 100));
+  auto& chunk = file("/f").chunks[1];
+  for (size_t i = 0; i < 3; ++i) {
+    auto& held = replica("/f", 1, i);
+    held.sealed = false;
+    held.readable = 0;
+  }
+  chunk.set_sealed(false);
+  chunk.set_length(1000);
+  for (const uint64_t primary : {chunkservers[0]->id.value, uint64_t{0}}) {
+    chunk.set_primary(primary);
+    auto reader = Open("/f");
+    auto read = Run(reader->ReadAt(kMiB, 6000));
+    ASSERT_FALSE(read);
+    EXPECT_THAT(read.error().message, HasSubstr("SHORT"));
+  }
+}
+
 TEST_F(RandomWriteTest, ASealedReplicaShorterThanItsRecordIsNoHole) {
   Store("/f", Pattern(2 * kMiB));
   for (size_t i = 0; i < 3; ++i) replica("/f", 0, i).bytes.resize(1000);
