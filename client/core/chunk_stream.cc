@@ -12,8 +12,7 @@ ChunkStream::ChunkStream(Env& env, proto::WriteGrant grant, bool sync_at_seal, s
       grant_(std::move(grant)),
       sync_at_seal_(sync_at_seal),
       news_(std::move(news)),
-      channel_(std::make_unique<Channel>(
-          env, Endpoint(grant_.chain(0).host(), static_cast<uint16_t>(grant_.chain(0).port())))),
+      channel_(std::make_unique<Channel>(env, primary_endpoint())),
       end_(grant_.length()),
       acked_(grant_.length()) {}
 

@@ -53,6 +53,9 @@ class ChunkStream : public std::enable_shared_from_this<ChunkStream> {
 
   const proto::WriteGrant& grant() const { return grant_; }
   ServerId primary() const { return ServerId(grant_.chain(0).server()); }
+  Endpoint primary_endpoint() const {
+    return Endpoint(grant_.chain(0).host(), static_cast<uint16_t>(grant_.chain(0).port()));
+  }
   size_t in_flight() const { return in_flight_; }
   bool room() const { return in_flight_ < kWindow; }
   uint64_t end() const { return end_; }

@@ -6,37 +6,8 @@
 #include "client/core/write_failure.h"
 #include "common/base/mutation.h"
 #include "common/obs/log.h"
-#include "common/rpc/retry.h"
 
 namespace picket {
-namespace {
-
-constexpr RetryPolicy kBackoff{.initial = 50ms, .max = 2s};
-
-// The request was in order, another one is needed: the next attempt gets it (D17, D18).
-bool NeedsNewToken(Code code) {
-  return code == Code::kStaleVersion || (code >= Code::kReplicaBehind && code <= Code::kSuperseded);
-}
-
-}  // namespace
-
-// ---- failures on the way ---------------------------------------------------------------------------
-
-Mono RandomWriteSession::Stuck() {
-  if (!stuck_since_) stuck_since_ = env_.Now();
-  ++failures_;
-  return *stuck_since_ + options_.patience;
-}
-
-Task<> RandomWriteSession::BackOff(const Error& cause) {
-  return env_.Sleep(NextDelay(kBackoff, failures_, env_.Random(), std::chrono::milliseconds(cause.retry_after_ms)));
-}
-
-void RandomWriteSession::Progressed() {
-  stuck_since_.reset();
-  failures_ = 0;
-}
-
 // ---- beginning -------------------------------------------------------------------------------------
 
 Task<Status> RandomWriteSession::Reach(uint64_t index) {
@@ -89,11 +60,11 @@ Task<Status> RandomWriteSession::BeginChunk() {
     PICKET_CO_TRY(Usable());
     if (grant) {
       acked_ = sent_end_ = there ? there->length() : 0;
-      Progressed();
+      patience_.Progressed();
       co_return co_await OpenStream(std::move(*grant), acked_);
     }
     Error error = std::move(grant).error();
-    const Mono end = Stuck();
+    const Mono end = patience_.Failed();
     if (error.code == Code::kNotEnoughReplicas) {
       // Better a server that failed lately than none.
       if (!avoided.empty()) {
@@ -107,7 +78,7 @@ Task<Status> RandomWriteSession::BeginChunk() {
       co_return Fail(std::move(error));
     }
     if (env_.Now() >= end) co_return Fail(std::move(error));
-    co_await BackOff(error);
+    co_await patience_.BackOff(error);
   }
 }
 
@@ -150,21 +121,12 @@ Task<Status> RandomWriteSession::OpenStream(proto::WriteGrant grant, uint64_t ac
 
 // ---- going on after a failure ----------------------------------------------------------------------
 
-Task<bool> RandomWriteSession::PrimaryAnswers() {
-  const auto& primary = stream_->grant().chain(0);
-  Channel channel(env_, Endpoint(primary.host(), static_cast<uint16_t>(primary.port())));
-  auto hello = co_await channel.Call(proto::HELLO, proto::HelloRequest().SerializeAsString(), Payload(),
-                                     WriteSession::kProbeTimeout);
-  // Any answer will do, also a refusal; a broken line is not silence.
-  co_return hello.has_value() || hello.error().code != Code::kDeadlineExceeded;
-}
-
 Task<Status> RandomWriteSession::Refresh() {
   const auto stream = stream_;
   const Error cause = *stream->broken();
-  const Mono end = Stuck();
+  const Mono end = patience_.Failed();
   // Expired again: the primary has not heard of the new key yet.
-  if (failures_ > 1) co_await BackOff(cause);
+  if (patience_.failures() > 1) co_await patience_.BackOff(cause);
   PICKET_CO_TRY(Usable());
   if (env_.Now() >= end) co_return Fail(cause);
   auto token = co_await RefreshToken(master_, stream->grant().token(), end);
@@ -185,11 +147,11 @@ Task<Status> RandomWriteSession::Recover() {
   if (stream_->expired()) co_return co_await Refresh();
   const auto old = stream_;
   const Error cause = *old->broken();
-  WriteFailure failure = JudgeWriteFailure(cause, old->primary(), failures_ > 0);
+  WriteFailure failure = JudgeWriteFailure(cause, old->primary(), patience_.failures() > 0);
   if (failure.verdict == WriteVerdict::kFinal) co_return Fail(cause);
   old->Stop();
   if (failure.verdict == WriteVerdict::kProbe) {
-    const bool alive = co_await PrimaryAnswers();
+    const bool alive = co_await Answers(&env_, old->primary_endpoint());
     if (!alive) failure = {WriteVerdict::kBlame, old->primary()};
   }
   if (failure.verdict == WriteVerdict::kBlame) {
@@ -200,8 +162,8 @@ Task<Status> RandomWriteSession::Recover() {
   PICKET_LOG(env_, kWarning, "writing {}: chunk {} at version {} broke with {} packets not acknowledged: {}",
              options_.path, ToHex(token.chunk()), Version(token.version()).ToString(), ops_.size(), cause.ToString());
   Error last = cause;
-  for (Mono end = Stuck(); env_.Now() < end; end = Stuck()) {
-    if (failures_ > 1) co_await BackOff(last);
+  for (Mono end = patience_.Failed(); env_.Now() < end; end = patience_.Failed()) {
+    if (patience_.failures() > 1) co_await patience_.BackOff(last);
     PICKET_CO_TRY(Usable());
     if (env_.Now() >= end) break;
     proto::GrantRequest request;
@@ -276,7 +238,7 @@ Task<Status> RandomWriteSession::SealAndCommit(bool close) {
     stream->Break(std::move(committed).error());
     co_return Status();
   }
-  Progressed();
+  patience_.Progressed();
   stream->Stop();
   stream_.reset();
   dirty_ = sync_wanted_ = false;

@@ -86,7 +86,7 @@ void RandomWriteSession::Absorb() {
   while (sent_ > 0 && ops_.front().serial <= stream_->acked_serial()) {
     ops_.pop_front();
     --sent_;
-    Progressed();
+    patience_.Progressed();
   }
   if (stream_->acked() > acked_) {
     acked_ = stream_->acked();

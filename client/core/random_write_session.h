@@ -74,13 +74,9 @@ class RandomWriteSession : public std::enable_shared_from_this<RandomWriteSessio
   Task<Status> Recover();
   // The same version under a token that is signed anew.
   Task<Status> Refresh();
-  Task<bool> PrimaryAnswers();
   // Flushes and seals the open chunk, if there is one; with `close`, the file is closed in the same batch.
   Task<Status> LeaveChunk(bool close);
   Task<Status> SealAndCommit(bool close);
-  Mono Stuck();
-  Task<> BackOff(const Error& cause);
-  void Progressed();
 
   template <class Request>
   void Sign(Request* request) const {
@@ -113,8 +109,7 @@ class RandomWriteSession : public std::enable_shared_from_this<RandomWriteSessio
 
   std::set<ServerId> failed_;   // named since the last successful grant
   ServerHealth health_;
-  std::optional<Mono> stuck_since_;  // the first failure since something was acknowledged, begun or sealed
-  int failures_ = 0;
+  WritePatience patience_{env_, options_.patience};
 
   bool finishing_ = false;      // the closing request is on its way: its answer decides
   std::optional<Error> error_;

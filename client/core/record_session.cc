@@ -196,7 +196,7 @@ Task<Result<std::optional<uint64_t>>> RecordSession::Lookup(Record record) {
       }
     }
     if (env_.Now() >= end) break;
-    co_await BackOff(last);
+    co_await patience_.BackOff(last);
   }
   PICKET_CO_TRY(Usable());
   co_return Fail(std::move(last));

@@ -23,6 +23,7 @@
 #include "client/core/record_appender.h"
 #include "client/core/server_health.h"
 #include "client/core/session_keeper.h"
+#include "client/core/write_patience.h"
 #include "common/base/record_frame.h"
 #include "common/env/sync.h"
 #include "common/rpc/client.h"
@@ -60,7 +61,6 @@ class RecordSessions : public std::enable_shared_from_this<RecordSessions> {
 class RecordSession : public std::enable_shared_from_this<RecordSession> {
  public:
   static constexpr Nanos kLookupTimeout = 5s;
-  static constexpr Nanos kProbeTimeout = 2s;
   static constexpr Nanos kPlacementPatience = 8s;  // for enough chunkservers to place a chunk on
   static constexpr int kMaxConflicts = 3;          // in a row, at a chunk that is not sealed
 
@@ -129,15 +129,11 @@ class RecordSession : public std::enable_shared_from_this<RecordSession> {
   Task<Result<PlacePtr>> Grant(uint64_t index, ChunkId chunk, proto::GrantRequest request, uint64_t known_end);
   Task<Result<PlacePtr>> Refresh(PlacePtr place);
   Task<Status> Blame(PlacePtr place, const Error& cause);
-  Task<bool> PrimaryAnswers(PlacePtr place);
   // The file's chunks from `index` on, a few.
   Task<Result<proto::GetFileResponse>> Look(uint64_t index);
   Task<Result<bool>> IsSealed(PlacePtr place);
   PlacePtr PlaceOf(uint64_t index, proto::WriteGrant grant, uint64_t known_end) const;
 
-  // A failure on the way: returns how long there is still to try, or the end of patience.
-  Mono Stuck();
-  Task<> BackOff(const Error& cause);
   void Progressed();
   Mono Patience() { return env_.Now() + options_.patience; }
   template <class Request>
@@ -161,8 +157,7 @@ class RecordSession : public std::enable_shared_from_this<RecordSession> {
   PlacePtr place_;
   std::set<ServerId> failed_;        // named since the last successful grant
   ServerHealth health_;              // servers that a new chunk had better avoid
-  std::optional<Mono> stuck_since_;  // the first failure since anything succeeded
-  int failures_ = 0;                 // since then
+  WritePatience patience_{env_, options_.patience};
   int conflicts_ = 0;
 
   size_t appenders_ = 0;

@@ -6,36 +6,18 @@
 #include "client/core/write_failure.h"
 #include "common/base/mutation.h"
 #include "common/obs/log.h"
-#include "common/rpc/retry.h"
 
 namespace picket {
 namespace {
 
-constexpr RetryPolicy kBackoff{.initial = 50ms, .max = 2s};
 constexpr uint32_t kLookChunks = 4;
-
-// The request was in order, another one is needed: the next attempt gets it (D17, D18).
-bool NeedsNewToken(Code code) {
-  return code == Code::kStaleVersion || (code >= Code::kReplicaBehind && code <= Code::kSuperseded);
-}
 
 }  // namespace
 
 // ---- failures on the way ---------------------------------------------------------------------------
 
-Mono RecordSession::Stuck() {
-  if (!stuck_since_) stuck_since_ = env_.Now();
-  ++failures_;
-  return *stuck_since_ + options_.patience;
-}
-
-Task<> RecordSession::BackOff(const Error& cause) {
-  return env_.Sleep(NextDelay(kBackoff, failures_, env_.Random(), std::chrono::milliseconds(cause.retry_after_ms)));
-}
-
 void RecordSession::Progressed() {
-  stuck_since_.reset();
-  failures_ = 0;
+  patience_.Progressed();
   conflicts_ = 0;
 }
 
@@ -141,7 +123,7 @@ Task<Result<RecordSession::PlacePtr>> RecordSession::Enter(uint64_t index) {
       if (place) co_return place;
       error = std::move(place).error();
     }
-    const Mono end = Stuck();
+    const Mono end = patience_.Failed();
     if (error.code == Code::kNotEnoughReplicas) {
       if (!avoided.empty()) {
         health_.Forgive();  // better a server that failed lately than none
@@ -154,25 +136,18 @@ Task<Result<RecordSession::PlacePtr>> RecordSession::Enter(uint64_t index) {
       co_return Fail(std::move(error));
     }
     if (env_.Now() >= end) co_return Fail(std::move(error));
-    co_await BackOff(error);
+    co_await patience_.BackOff(error);
   }
   co_return Fail(*error_);
 }
 
-Task<bool> RecordSession::PrimaryAnswers(PlacePtr place) {
-  Channel channel(env_, place->endpoint());
-  auto hello = co_await channel.Call(proto::HELLO, proto::HelloRequest().SerializeAsString(), Payload(), kProbeTimeout);
-  // Any answer will do, also a refusal; a broken line is not silence.
-  co_return hello.has_value() || hello.error().code != Code::kDeadlineExceeded;
-}
-
 // Who failed, as D18 has it; the cause itself when it is final.
 Task<Status> RecordSession::Blame(PlacePtr place, const Error& cause) {
-  WriteFailure failure = JudgeWriteFailure(cause, place->primary(), failures_ > 0);
+  WriteFailure failure = JudgeWriteFailure(cause, place->primary(), patience_.failures() > 0);
   if (cause.code == Code::kConflict && ++conflicts_ < kMaxConflicts) failure = {WriteVerdict::kAskAgain, {}};
   if (failure.verdict == WriteVerdict::kFinal) co_return Fail(cause);
   if (failure.verdict == WriteVerdict::kProbe) {
-    const bool alive = co_await PrimaryAnswers(place);
+    const bool alive = co_await Answers(&env_, place->endpoint());
     if (!alive) failure = {WriteVerdict::kBlame, place->primary()};
   }
   if (failure.verdict == WriteVerdict::kBlame) {
@@ -199,17 +174,17 @@ Task<Result<RecordSession::PlacePtr>> RecordSession::Refresh(PlacePtr place) {
 Task<Result<RecordSession::PlacePtr>> RecordSession::Repair(PlacePtr place, Error cause) {
   PICKET_LOG(env_, kWarning, "appending to {}: chunk {} at version {}: {}", options_.path, ToString(place->chunk()),
              Version(place->grant.token().version()).ToString(), cause.ToString());
-  if (cause.code == Code::kTokenExpired && failures_ == 0) {
-    Stuck();
+  if (cause.code == Code::kTokenExpired && patience_.failures() == 0) {
+    patience_.Failed();
     auto refreshed = co_await Refresh(place);
     if (refreshed) co_return refreshed;
   }
   PICKET_CO_TRY(co_await Blame(place, cause));
   Error last = cause;
-  for (Mono end = Stuck(); env_.Now() < end; end = Stuck()) {
+  for (Mono end = patience_.Failed(); env_.Now() < end; end = patience_.Failed()) {
     // A refusal for what the replica is: it may be sealed, and the master about to know it.
     const bool conflict = last.code == Code::kConflict;
-    if (failures_ > 1 || conflict) co_await BackOff(last);
+    if (patience_.failures() > 1 || conflict) co_await patience_.BackOff(last);
     if (conflict) {
       auto sealed = co_await IsSealed(place);
       if (!sealed) co_return Fail(std::move(sealed).error());

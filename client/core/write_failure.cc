@@ -35,6 +35,10 @@ WriteFailure JudgeWriteFailure(const Error& error, ServerId primary, bool repeat
   }
 }
 
+bool NeedsNewToken(Code code) {
+  return code == Code::kStaleVersion || (code >= Code::kReplicaBehind && code <= Code::kSuperseded);
+}
+
 bool LosesSession(Code code) { return IsFenced(code) || code == Code::kNotLeaseHolder; }
 
 }  // namespace picket

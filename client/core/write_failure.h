@@ -28,6 +28,9 @@ struct WriteFailure {
 // (`repeated`: nothing was acknowledged since the last failure).
 WriteFailure JudgeWriteFailure(const Error& error, ServerId primary, bool repeated);
 
+// The request was in order, another one is needed: the next attempt gets it (D17).
+bool NeedsNewToken(Code code);
+
 // After it the master keeps no session of this writer.
 bool LosesSession(Code code);
 

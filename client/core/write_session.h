@@ -24,6 +24,7 @@
 #include "client/core/packet.h"
 #include "client/core/server_health.h"
 #include "client/core/session_keeper.h"
+#include "client/core/write_patience.h"
 #include "common/env/env.h"
 #include "common/env/sync.h"
 #include "proto/client_master.pb.h"
@@ -55,7 +56,6 @@ class WriteSession : public std::enable_shared_from_this<WriteSession> {
  public:
   static constexpr size_t kMaxQueued = 8;               // packets not yet acknowledged, the window included
   static constexpr Nanos kPlacementPatience = 8s;       // for enough chunkservers to place a chunk on
-  static constexpr Nanos kProbeTimeout = 2s;
 
   WriteSession(Env& env, std::shared_ptr<MasterClient> master, std::shared_ptr<SessionKeeper> keeper,
                OpenedSession opened, WriteSessionOptions options);
@@ -114,12 +114,6 @@ class WriteSession : public std::enable_shared_from_this<WriteSession> {
   void Absorb();
   // `acked`: so many bytes of the chunk were acknowledged, to this writer or to the one before it.
   Task<Status> OpenStream(proto::WriteGrant grant, uint64_t acked);
-  Task<bool> PrimaryAnswers();
-
-  // A failure on the way: returns how long there is still to try, or the end of patience.
-  Mono Stuck();
-  Task<> BackOff(const Error& cause);
-  void Progressed();
 
   // ---- a sync that reaches back (write_session_sync.cc)
   Task<Status> SyncSealed();
@@ -171,8 +165,7 @@ class WriteSession : public std::enable_shared_from_this<WriteSession> {
   std::set<ServerId> failed_;   // named since the last successful grant
   std::deque<Unsynced> unsynced_;  // chunks sealed without a sync
   ServerHealth health_;         // servers that a new chunk had better avoid
-  std::optional<Mono> stuck_since_;  // the first failure since something was acknowledged, allocated or sealed
-  int failures_ = 0;            // since then
+  WritePatience patience_{env_, options_.patience};
 
   bool closing_ = false;
   bool finishing_ = false;      // the closing request is on its way: its answer decides

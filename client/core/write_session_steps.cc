@@ -6,20 +6,8 @@
 #include "client/core/write_session.h"
 #include "common/base/mutation.h"
 #include "common/obs/log.h"
-#include "common/rpc/retry.h"
 
 namespace picket {
-namespace {
-
-constexpr RetryPolicy kBackoff{.initial = 50ms, .max = 2s};
-
-// The request was in order, another one is needed: the next attempt gets it (D17, D18).
-bool NeedsNewToken(Code code) {
-  return code == Code::kStaleVersion || (code >= Code::kReplicaBehind && code <= Code::kSuperseded);
-}
-
-}  // namespace
-
 Task<> WriteSession::Move(std::shared_ptr<WriteSession> self) {
   while (!self->ended_) {
     self->Absorb();
@@ -89,7 +77,7 @@ void WriteSession::Absorb() {
                 .version = Version(token.version()),
                 .generation = Generation(token.generation()),
                 .length = acked});
-    Progressed();
+    patience_.Progressed();
     news = true;
   }
   if (unsynced_.empty() && stream_->synced() > 0 && ChunkStart() + stream_->synced() > synced_) {
@@ -105,24 +93,6 @@ void WriteSession::SendNext() {
   stream_->Send(packet, sync);
   ++sent_;
   sent_end_ = std::max(sent_end_, packet.end());
-}
-
-// ---- failures on the way ---------------------------------------------------------------------------
-
-Mono WriteSession::Stuck() {
-  if (!stuck_since_) stuck_since_ = env_.Now();
-  ++failures_;
-  return *stuck_since_ + options_.patience;
-}
-
-Task<> WriteSession::BackOff(const Error& cause) {
-  const Nanos delay = NextDelay(kBackoff, failures_, env_.Random(), std::chrono::milliseconds(cause.retry_after_ms));
-  return env_.Sleep(delay);
-}
-
-void WriteSession::Progressed() {
-  stuck_since_.reset();
-  failures_ = 0;
 }
 
 // ---- a chunk's life --------------------------------------------------------------------------------
@@ -164,11 +134,11 @@ Task<Status> WriteSession::BeginChunk() {
       }
       sent_end_ = reopen_ ? reopen_->length() : 0;
       reopen_.reset();
-      Progressed();
+      patience_.Progressed();
       co_return co_await OpenStream(std::move(*grant), sent_end_);
     }
     Error error = std::move(grant).error();
-    const Mono end = Stuck();
+    const Mono end = patience_.Failed();
     if (error.code == Code::kNotEnoughReplicas) {
       // Better a server that failed lately than none.
       if (!avoided.empty()) {
@@ -182,7 +152,7 @@ Task<Status> WriteSession::BeginChunk() {
       co_return Fail(std::move(error));
     }
     if (env_.Now() >= end) co_return Fail(std::move(error));
-    co_await BackOff(error);
+    co_await patience_.BackOff(error);
   }
   co_return Status();
 }
@@ -216,20 +186,12 @@ Task<Status> WriteSession::OpenStream(proto::WriteGrant grant, uint64_t acked) {
   co_return Status();
 }
 
-Task<bool> WriteSession::PrimaryAnswers() {
-  Channel channel(env_, Endpoint(stream_->grant().chain(0).host(),
-                                 static_cast<uint16_t>(stream_->grant().chain(0).port())));
-  auto hello = co_await channel.Call(proto::HELLO, proto::HelloRequest().SerializeAsString(), Payload(), kProbeTimeout);
-  // Any answer will do, also a refusal; a broken line is not silence.
-  co_return hello.has_value() || hello.error().code != Code::kDeadlineExceeded;
-}
-
 Task<Status> WriteSession::Refresh() {
   const auto stream = stream_;
   const Error cause = *stream->broken();
-  const Mono end = Stuck();
+  const Mono end = patience_.Failed();
   // Expired again: the primary has not heard of the new key yet.
-  if (failures_ > 1) co_await BackOff(cause);
+  if (patience_.failures() > 1) co_await patience_.BackOff(cause);
   if (ended_) co_return Status();
   if (env_.Now() >= end) co_return Fail(cause);
   auto token = co_await RefreshToken(master_, stream->grant().token(), end);
@@ -248,11 +210,11 @@ Task<Status> WriteSession::Recover() {
   if (stream_->expired()) co_return co_await Refresh();
   const Error cause = *stream_->broken();
   const auto old = stream_;
-  WriteFailure failure = JudgeWriteFailure(cause, old->primary(), failures_ > 0);
+  WriteFailure failure = JudgeWriteFailure(cause, old->primary(), patience_.failures() > 0);
   if (failure.verdict == WriteVerdict::kFinal) co_return Fail(cause);
   old->Stop();
   if (failure.verdict == WriteVerdict::kProbe) {
-    const bool alive = co_await PrimaryAnswers();
+    const bool alive = co_await Answers(&env_, old->primary_endpoint());
     if (ended_) co_return Status();
     if (!alive) failure = {WriteVerdict::kBlame, old->primary()};
   }
@@ -264,8 +226,8 @@ Task<Status> WriteSession::Recover() {
              ToHex(old->grant().token().chunk()), Version(old->grant().token().version()).ToString(), old->acked(),
              cause.ToString());
   Error last = cause;
-  for (Mono end = Stuck(); env_.Now() < end; end = Stuck()) {
-    if (failures_ > 1) co_await BackOff(last);
+  for (Mono end = patience_.Failed(); env_.Now() < end; end = patience_.Failed()) {
+    if (patience_.failures() > 1) co_await patience_.BackOff(last);
     if (ended_) co_return Status();
     if (env_.Now() >= end) break;
     proto::GrantRequest request;
@@ -320,7 +282,7 @@ Task<Status> WriteSession::Seal() {
     stream->Break(std::move(committed).error());
     co_return Status();
   }
-  Progressed();
+  patience_.Progressed();
   stream->Stop();
   if (!sync) unsynced_.push_back({index_, stream->grant().token(), stream->end()});
   const uint64_t end = ChunkStart() + stream->end();

@@ -44,7 +44,7 @@ Task<Status> WriteSession::TrySyncSealed(Unsynced chunk, Mono deadline) {
 
 // A sync that reaches back to chunks that were sealed without one: the seal is asked for again.
 Task<Status> WriteSession::SyncSealed() {
-  const Mono end = Stuck();
+  const Mono end = patience_.Failed();
   auto synced = co_await TrySyncSealed(unsynced_.front(), end);
   if (ended_) co_return Status();
   if (!synced) {
@@ -57,10 +57,10 @@ Task<Status> WriteSession::SyncSealed() {
     if (JudgeWriteFailure(synced.error(), ServerId(), false).verdict == WriteVerdict::kFinal || env_.Now() >= end) {
       co_return Fail(std::move(synced).error());
     }
-    co_await BackOff(synced.error());
+    co_await patience_.BackOff(synced.error());
     co_return Status();
   }
-  Progressed();
+  patience_.Progressed();
   unsynced_.pop_front();
   if (unsynced_.empty()) {
     synced_ = std::max(synced_, ChunkStart());

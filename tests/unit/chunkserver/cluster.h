@@ -15,6 +15,7 @@
 #include "proto/chunkserver_master.pb.h"
 #include "proto/data.pb.h"
 #include "tests/sim/node.h"
+#include "tests/unit/chunkserver/bytes.h"
 
 namespace picket::cs {
 
@@ -27,23 +28,6 @@ inline constexpr Generation kSession(3, 1);
 inline constexpr Version kFirst(3, 1);
 inline constexpr uint16_t kPort = 7500;
 inline constexpr uint64_t kTokenKey = 0x300000001;
-
-inline std::string RandomBytes(uint64_t seed, size_t size) {
-  Rng rng(seed);
-  std::string out(size, '\0');
-  for (char& c : out) c = static_cast<char>(rng.Next());
-  return out;
-}
-
-inline std::vector<uint32_t> PieceCrcs(uint64_t offset, std::string_view bytes) {
-  std::vector<uint32_t> crcs;
-  for (size_t at = 0; at < bytes.size();) {
-    const size_t n = std::min<size_t>(bytes.size() - at, kBlockSize - (offset + at) % kBlockSize);
-    crcs.push_back(Crc32c(bytes.substr(at, n)));
-    at += n;
-  }
-  return crcs;
-}
 
 // A chunkserver as the process of a node.
 struct ServerProcess final : sim::Process {

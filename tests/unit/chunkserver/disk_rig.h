@@ -6,6 +6,7 @@
 #include "chunkserver/replica_store.h"
 #include "common/base/crc32c.h"
 #include "tests/sim/node.h"
+#include "tests/unit/chunkserver/bytes.h"
 
 namespace picket::cs::disk_test {
 
@@ -16,24 +17,7 @@ inline constexpr ChunkId kChunk(0x300000001);
 inline constexpr ServerId kServer(7);
 inline constexpr Generation kSession(3, 1);
 
-inline std::string Bytes(uint64_t seed, size_t size) {
-  Rng rng(seed);
-  std::string out(size, '\0');
-  for (char& c : out) c = static_cast<char>(rng.Next());
-  return out;
-}
-
-inline std::vector<uint32_t> Pieces(uint64_t offset, std::string_view bytes) {
-  std::vector<uint32_t> crcs;
-  for (size_t at = 0; at < bytes.size();) {
-    const size_t n = std::min<size_t>(bytes.size() - at, kBlockSize - (offset + at) % kBlockSize);
-    crcs.push_back(Crc32c(bytes.substr(at, n)));
-    at += n;
-  }
-  return crcs;
-}
-
-inline std::vector<uint32_t> BlocksOf(std::string_view content) { return Pieces(0, content); }
+inline std::vector<uint32_t> BlocksOf(std::string_view content) { return PieceCrcs(0, content); }
 
 // A server's directory on one node, without the server.
 class Rig {

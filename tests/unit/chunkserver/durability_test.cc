@@ -21,10 +21,10 @@ struct Witness {
 
 Task<Status> Append(Rig* rig, Witness* w, uint64_t seed, size_t size) {
   auto file = rig->replica()->file;
-  const std::string bytes = Bytes(seed, size);
+  const std::string bytes = RandomBytes(seed, size);
   w->other = w->content + bytes;
   Buffer buffer = Buffer::Copy(bytes);
-  PICKET_CO_TRY(co_await file->Append(buffer, Pieces(file->length(), bytes), true));
+  PICKET_CO_TRY(co_await file->Append(buffer, PieceCrcs(file->length(), bytes), true));
   w->content = w->other;
   w->applied = w->content.size();
   co_return Status();
@@ -62,7 +62,7 @@ Task<Status> Reconcile(Rig* rig, Witness* w, std::string target) {
     if (*equal < file->length()) PICKET_CO_TRY(co_await file->Cut(*equal));
     const std::string rest = target.substr(*equal);
     Buffer buffer = Buffer::Copy(rest);
-    PICKET_CO_TRY(co_await file->Append(buffer, Pieces(*equal, rest), true));
+    PICKET_CO_TRY(co_await file->Append(buffer, PieceCrcs(*equal, rest), true));
     PICKET_CO_TRY(co_await file->Raise(At(rig, w->next_version)));
   }
   w->version = w->next_version;
@@ -89,7 +89,7 @@ Task<Status> Script(Rig* rig, Witness* w) {
   PICKET_CO_TRY(co_await Reconcile(rig, w, w->content.substr(0, 140001)));  // cut inside a block
   PICKET_CO_TRY(co_await Append(rig, w, 7, 131072));
   PICKET_CO_TRY(co_await Sync(rig, w));
-  PICKET_CO_TRY(co_await Reconcile(rig, w, w->content.substr(0, 80000) + Bytes(8, 90000)));  // other bytes
+  PICKET_CO_TRY(co_await Reconcile(rig, w, w->content.substr(0, 80000) + RandomBytes(8, 90000)));  // other bytes
   PICKET_CO_TRY(co_await Append(rig, w, 9, 10000));
   w->other = w->content;
   PICKET_CO_TRY(co_await rig->replica()->file->Seal(kSession, true));

@@ -22,25 +22,25 @@ struct Story {
 };
 
 Task<Status> Append(Rig* rig, Story* s, uint64_t seed, size_t size) {
-  const std::string bytes = Bytes(seed, size);
+  const std::string bytes = RandomBytes(seed, size);
   s->contents.push_back(s->now() + bytes);
   s->pending = true;
   auto file = rig->replica()->file;
   Buffer buffer = Buffer::Copy(bytes);
-  PICKET_CO_TRY(co_await file->Append(buffer, Pieces(file->length(), bytes), true));
+  PICKET_CO_TRY(co_await file->Append(buffer, PieceCrcs(file->length(), bytes), true));
   s->pending = false;
   co_return Status();
 }
 
 Task<Status> Overwrite(Rig* rig, Story* s, uint64_t seed, uint64_t offset, size_t size) {
-  const std::string bytes = Bytes(seed, size);
+  const std::string bytes = RandomBytes(seed, size);
   std::string after = s->now();
   after.replace(offset, size, bytes);
   s->contents.push_back(std::move(after));
   s->pending = true;
   auto file = rig->replica()->file;
   Buffer buffer = Buffer::Copy(bytes);
-  PICKET_CO_TRY(co_await file->Overwrite(offset, buffer, Pieces(offset, bytes)));
+  PICKET_CO_TRY(co_await file->Overwrite(offset, buffer, PieceCrcs(offset, bytes)));
   s->pending = false;
   s->overwritten = true;
   co_return Status();
